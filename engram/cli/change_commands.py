@@ -21,7 +21,7 @@ from engram.cli.options import (
     tell,
 )
 from engram.cli.output import has_terminal, one_line, print_json, print_table, safe, say, when
-from engram.cli.results import say_masked
+from engram.cli.results import named_memory, say_masked
 from engram.cli.workspace import Workspace, advise, as_called_here, find_project
 from engram.enums import Actor, Importance, Judgement, Scope
 from engram.errors import BadRequest, NotFound
@@ -40,7 +40,6 @@ from engram.memories.correct import (
 )
 from engram.memories.save import edit_memory, require_memory, trust_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Memory
 from engram.models.sessions.passage_rows import is_quotation_id
 from engram.reports.memory_report import report_quotation, whole_id
 from engram.reports.open_contradictions import OpenContradiction, list_contradictions
@@ -304,7 +303,7 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
         say(f"quotation  “{words(plan.quotation.text if is_whole else plan.title)}”, {when(plan.quotation.at_ms)}")
     for memory in plan.memories:
         more = [text for text in (in_words(memory.content), *memory.facts) if is_whole and text != memory.summary]
-        say(f"memory     “{words(memory.summary, *more)}” ({_about(memory)})")
+        say(f"memory     {named_memory(memory, words(memory.summary, *more))}")
     for stored in preview.turns:
         said = [block.text for block in stored.turn.said] if is_whole else [stored.turn.prompt]
         say(f"turn       “{words(*said)}”, {when(stored.turn.started_at_ms)}")
@@ -324,9 +323,9 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
     if plan.cut is not None:
         say(f"changes    {plan.cut.episode_id}, which then says: “{one_line(plan.cut.summary)}”")
     for memory in plan.restored:
-        say(f"comes back “{one_line(memory.summary)}” ({_about(memory)}): what replaced it is deleted")
+        say(f"comes back {named_memory(memory)}: what replaced it is deleted")
     for memory in plan.staying:
-        say(f"kept       “{one_line(memory.summary)}” ({_about(memory)}), without what it quotes")
+        say(f"kept       {named_memory(memory)}, without what it quotes")
     needed_lines: list[str] = []
     for needed in plan.needed:
         needers = "; ".join(f"“{one_line(memory.summary, 80)}” ({memory.episode_id})" for memory in needed.needed_by)
@@ -337,10 +336,6 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
     if preview.foreign:
         say(f"kept       its words in {one_line(', '.join(preview.foreign))}, another program's database")
     say(f"In all: {preview.account()}.")
-
-
-def _about(memory: Memory) -> str:
-    return ", ".join((memory.episode_id, memory.place, day_of(memory.created_at_ms)))
 
 
 def _facts(report: ForgetReport) -> dict[str, object]:

@@ -42,11 +42,12 @@ from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, list
 from engram.paths import current_folder
 from engram.recollection.blame import ToolHistory, Touch, blame_file, find_runs, fixed_error
 from engram.recollection.branch_state import LastSession, Where, find_branch_state, resume_of
+from engram.recollection.briefing_lines import MAX_STATE_AGE_MS
 from engram.recollection.past_fixes import PastFix, find_fixes
 from engram.recollection.reported_errors import find_answers
 from engram.redaction import redact
 from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_rows
-from engram.search.hits import in_folder
+from engram.search.hits import MAKING, in_folder
 from engram.text.shell import told_runs
 from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.claude_code.agent import ClaudeCode
@@ -114,7 +115,8 @@ def _print_where(state: Where) -> None:
     for memory in state.threads:
         say(f"Open: {one_line(memory.summary, 2 * _SHOWN_CHARACTERS)} ({memory.episode_id})")
     if not state.is_unfinished:
-        say("Nothing is open on this branch." if state.threads_elsewhere else "Nothing is open.")
+        place = " on this branch" if state.threads_elsewhere else ""
+        say(f"Nothing is open{place} from the last {MAX_STATE_AGE_MS // 86_400_000} days.")
     for memory, branch in state.threads_elsewhere:
         place = f"Open on branch {one_line(branch)}" if branch else "Open outside of any branch"
         say(f"{place}: {one_line(memory.summary, 2 * _SHOWN_CHARACTERS)} ({memory.episode_id})")
@@ -247,7 +249,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
         say_lines(one_line(told_runs(redact(run.command), tool), 300), bold=True)
         say_lines(f"{when(run.at_ms)} · exit {run.exit_code}{times}{of_project}", indent="   ", dim=True)
         resume = in_folder(run.resume, folders.get(run.session_id, ""), current_folder())
-        if resume not in ("", resumed):
+        if resume not in ("", resumed) and not resume.startswith(MAKING):
             resumed = resume
             say_lines(resumed, indent="   ", dim=True)
     print_rest(len(history.passed), len(runs))

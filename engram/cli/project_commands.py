@@ -16,8 +16,8 @@ from engram.cli.options import (
     tell,
     yes_option,
 )
-from engram.cli.output import one_line, print_facts, print_json, print_table, say
-from engram.cli.results import all_memories, memories_in_words
+from engram.cli.output import print_facts, print_json, print_table, say
+from engram.cli.results import all_memories, memories_in_words, named_memory
 from engram.cli.workspace import Workspace, advise
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
@@ -73,24 +73,24 @@ def forget(workspace: Workspace, name: str, dry_run: bool, yes: bool, as_json: b
     with workspace.store() as store:
         place = named_project(store, name)
         contents = contents_of_project(store, place)
+        for memory in contents.memories if dry_run and not as_json else ():
+            say(f"memory     {named_memory(memory)}")
         for memory in () if as_json else contents.released:
-            say(f"kept, global: {memory.episode_id}  {one_line(memory.summary)}")
+            say(f"kept       {named_memory(memory)}, without its evidence")
         sessions = count_projects(store).get(place.id, ProjectCounts()).sessions
         what = (
             f"{number_of(sessions, 'session')} with {number_of(len(contents.turn_ids), 'turn')}, "
-            f"{memories_in_words(contents.memories)} and the notes of {place.name} ({place.root}) for good, "
-            "including backups. It can't be undone."
+            f"{memories_in_words(contents.memories)} and the notes of {place.name} ({place.root}), "
+            "including those in backups"
         )
         if dry_run:
-            for memory in () if as_json else contents.memories:
-                say(f"would be deleted: {memory.episode_id}  {one_line(memory.summary)}")
             facts = {"dry": True, "project": place.name, "folder": place.root, "sessions": sessions}
             facts |= {"turns": len(contents.turn_ids), "memories": len(contents.memories)}
-            tell(as_json, facts, f"Would delete {what} Nothing was changed.")
+            tell(as_json, facts, f"In all: {what}.\nNothing was deleted.")
             return
         # If nothing is left, this only completes an interrupted deletion.
         is_asked = contents.turn_ids or contents.memories or contents.released
-        confirm(yes or not is_asked, as_json, f"This deletes {what} Continue?")
+        confirm(yes or not is_asked, as_json, f"This deletes {what}. It can't be undone. Continue?")
         report = forget_project(store, workspace.places, place, actor=Actor.USER)
     workspace.wake_worker()
     tell(as_json, _forgotten_as_json(report), _forgotten_sentence(report))

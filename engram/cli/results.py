@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, say, say_lines, when, wrapped
+from engram.cli.output import columns_of, is_terminal, one_line, paragraph_width, safe, say, say_lines, when, wrapped
 from engram.cli.workspace import Workspace, advise
 from engram.enums import Scope
 from engram.models.engine.transaction import Reader
@@ -23,7 +23,7 @@ from engram.models.projects.projects import name_of_scope, project_by_id
 from engram.models.work.work import FOREVER_MS, current_pauses
 from engram.paths import current_folder
 from engram.search.hit_lines import GLOBAL, NOT_RESUMABLE, pull_request_of, remarks_of
-from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit, in_folder
+from engram.search.hits import MAKING, NAMED_SPEAKER, SPEAKERS, PublicHit, in_folder
 from engram.system.clock import day_of
 from engram.text.markdown import LineKind, paragraphs_of, readable_lines
 from engram.text.splitting import is_lead_in, sentences
@@ -83,17 +83,17 @@ class Result:
 def print_results(results: Sequence[Result], *, is_verbose: bool = False) -> None:
     """Print results, best first, separated by blank lines. The first one gets the most lines.
 
-    The command that resumes a session is printed with the first of its results.
+    The command that resumes a session is printed with the first of its results, unless its folder is gone.
 
     Args:
-        is_verbose: print whole texts and the details.
+        is_verbose: print whole texts, the details, and every command.
     """
     resumed: set[str] = set()
     for number, result in enumerate(results, 1):
         max_lines = None if is_verbose else MAX_FIRST_LINES if number == 1 else MAX_OTHER_LINES
         if number > 1:
             click.echo()
-        if result.resume in resumed and not is_verbose:
+        if not is_verbose and (result.resume in resumed or result.resume.startswith(MAKING)):
             result = replace(result, resume="")
         resumed.add(result.resume)
         _print_result(f"{number}. ", result, max_lines, is_verbose=is_verbose)
@@ -149,6 +149,12 @@ def memory_about(memory: Memory) -> list[str]:
     flags = [name for name, is_set in (("pinned", memory.is_pinned), ("judged wrong", memory.is_lowered)) if is_set]
     status = "" if memory.status.is_current else memory.status.told
     return [day_of(memory.created_at_ms), memory.place, memory.kind.value, status, *flags]
+
+
+def named_memory(memory: Memory, text: str = "") -> str:
+    """Return a memory's words in quotes, or ``text`` instead, then its id, project and day."""
+    about = ", ".join((memory.episode_id, memory.place, day_of(memory.created_at_ms)))
+    return f"“{text or one_line(memory.summary)}” ({about})"
 
 
 def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> Result:

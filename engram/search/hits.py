@@ -177,6 +177,10 @@ class Origin:
     folder: str = ""
 
 
+#: How a command begins that makes a session's folder again; a list of results leaves such commands out.
+MAKING = "mkdir -p "
+
+
 def in_folder(command: str, folder: str, here: str) -> str:
     """Return a command that resumes a session in the folder where it began, the only one where the agent finds it.
 
@@ -188,7 +192,7 @@ def in_folder(command: str, folder: str, here: str) -> str:
         return f"in {folder} on another system: {command}"
     home = os.path.expanduser("~")
     shown = f"~/{shlex.quote(folder[len(home) + 1 :])}" if folder.startswith(f"{home}/") else shlex.quote(folder)
-    making = "" if os.path.isdir(folder) else f"mkdir -p {shown} && "
+    making = "" if os.path.isdir(folder) else f"{MAKING}{shown} && "
     return f"{making}cd {shown} && {command}"
 
 

@@ -192,12 +192,14 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
 
     shown = run("projects", "forget", "harbor", "--dry-run").stdout
     told = run_json("projects", "forget", "harbor", "--dry-run")
-    assert f"Would delete {before['harbor']['sessions']} sessions with {turns} turns" in shown
-    assert shown.count("would be deleted: ep_") == told["memories"] == before["harbor"]["memories"] - kept
+    assert f"In all: {before['harbor']['sessions']} sessions with {turns} turns" in shown
+    listed = re.findall(r"^memory +“.+” \(ep_\w+, .+, [\d-]+\)$", shown, re.M)
+    assert len(listed) == told["memories"] == before["harbor"]["memories"] - kept
+    assert shown.endswith("\nNothing was deleted.\n")
     asked = run("projects", "forget", "harbor", code=1, stdin="n\n").stdout
     assert f"{before['harbor']['sessions']} sessions with {turns} turns" in asked
     assert "can't be undone" in asked
-    assert asked.count("kept, global: ep_") == kept
+    assert asked.count("kept       “") == kept
     assert run_json("projects", "show", "harbor")["memories"] == before["harbor"]["memories"]
     assert "add --yes" in run("projects", "forget", "harbor", "--json", code=1).stderr
     project = run_json("projects", "forget", "harbor", "--yes")

@@ -200,6 +200,15 @@ def test_a_suspect_memory_is_marked_before_its_text(suspect: str, capsys: pytest
     assert lines[1].startswith(f"   ! suspect ({suspect})")
 
 
+def test_a_list_leaves_out_commands_that_make_a_folder_again(capsys: pytest.CaptureFixture[str]) -> None:
+    gone = hit_result(replace(HIT, origin=replace(HIT.origin, folder="/gone")))
+
+    assert "mkdir" not in "".join(printed(capsys, gone))
+    assert "   q_0123456789ab1 mkdir -p /gone && cd /gone && claude --resume s-1" in printed(
+        capsys, gone, is_verbose=True
+    )
+
+
 def test_what_resumes_a_session_elsewhere_changes_the_folder_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

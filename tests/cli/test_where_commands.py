@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from planting import plant
 
 from engram.cli.main import engram
 from engram.consolidation.git_staleness import read_branches
@@ -100,11 +101,23 @@ def test_where_names_what_was_left_open_on_another_branch(at_work: Workshop) -> 
 
     shown, told = run("where").stdout, run_json("where")
 
-    assert "Nothing is open on this branch." in shown
+    assert "Nothing is open on this branch from the last 30 days." in shown
     said = f"Open on branch feat/y: Left open: the lamp burns for two hours, not yet for three. ({left.episode_id})"
     assert said in " ".join(shown.split())
     assert [(one["id"], one["branch"]) for one in told["open_elsewhere"]] == [(left.episode_id, "feat/y")]
     assert told["open"] == []
+
+
+def test_where_says_how_far_back_it_looks_for_open_work(at_work: Workshop) -> None:
+    at_work.work("feat/x", "Let the lamp burn longer")
+    at_work.learn("Left open: the lamp burns for two hours, not yet for three.", kind=Kind.STATE)
+    assert "Nothing is open" not in run("where").stdout
+    plant(at_work.store, "UPDATE episode SET created_at_ms = created_at_ms - ?", (31 * 86_400_000,))
+
+    shown = run("where").stdout
+
+    assert "Nothing is open from the last 30 days." in shown.splitlines()
+    assert run_json("where")["open"] == []
 
 
 def test_where_in_a_known_project_without_anything_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
