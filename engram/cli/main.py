@@ -459,7 +459,7 @@ def _message_of(error: click.ClickException) -> str:
         help_line = f"`{error.ctx.command_path} --help` shows its options"
         advice = "put text of several words in quotes" if is_loose and takes_text else help_line
         return f"{message.removesuffix('.')}. Write: {usage}; {advice}."
-    if isinstance(error, click.BadParameter):  # says itself what can be given
+    if isinstance(error, click.BadParameter) and error.message != options.EMPTY:  # says itself what can be given
         return message
     shows = "lists its commands" if isinstance(error.ctx.command, click.Group) else "shows its options"
     return f"{message} `{error.ctx.command_path} --help` {shows}.{dashes}"

@@ -41,7 +41,6 @@ from engram.models.sessions.passage_rows import EvidencePlace, is_quotation_id
 from engram.models.sessions.sessions import find_session, session_titles
 from engram.models.shown.injections import Injection
 from engram.paths import current_folder
-from engram.recollection.branch_state import resume_of
 from engram.recollection.choose_bites import why_not_in_force
 from engram.reports.memory_report import (
     RULES,
@@ -59,6 +58,7 @@ from engram.reports.memory_report import (
     who_changed,
     whole_id,
 )
+from engram.reports.session_report import resume_of
 from engram.search.hits import in_folder
 from engram.search.named_times import DAYS, DateRange, named_period
 from engram.system.clock import impossible_day, iso_or_none, parse_time_ms

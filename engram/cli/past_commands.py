@@ -41,12 +41,19 @@ from engram.models.projects.projects import list_projects
 from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, list_sessions, session_titles, sessions_of
 from engram.paths import current_folder
 from engram.recollection.blame import ToolHistory, Touch, blame_file, find_runs, fixed_error
-from engram.recollection.branch_state import LastSession, Where, find_branch_state, resume_of
+from engram.recollection.branch_state import LastSession, Where, find_branch_state
 from engram.recollection.briefing_lines import MAX_STATE_AGE_MS
 from engram.recollection.past_fixes import PastFix, find_fixes
 from engram.recollection.reported_errors import find_answers
 from engram.redaction import redact
-from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_rows
+from engram.reports.session_report import (
+    Activity,
+    SessionReport,
+    find_session_row,
+    report_session,
+    resume_of,
+    summarize_rows,
+)
 from engram.search.hits import MAKING, in_folder
 from engram.text.shell import told_runs
 from engram.text.titles import MAX_TITLE_CHARACTERS
@@ -351,7 +358,8 @@ def _fix_title(fix: PastFix) -> str:
 def sessions(workspace: Workspace, session_id: str | None, project: str | None, limit: int, as_json: bool) -> None:
     """List the sessions that were read, latest first; with an ID, show everything that is known about that session.
 
-    A session is active while it grows, idle after `idle_seconds` without growth, and over after `live_seconds`.
+    A session is active while it grows, idle after `idle_seconds` without growth, and over after `live_seconds`, or when
+    its transcript is gone.
 
     For one session, it shows the command that resumes it, a summary if a language model has read it, the memories made
     from it, its prompts, what Claude was shown in it, when, and with how many tokens, and how far its files have been

@@ -167,7 +167,8 @@ def _transcripts(settings: Settings, health: Health) -> str:
     folders = [str(folder) for _, folder in present_folders(settings)]
     if not folders:
         return as_called_here(f"{explain_missing(settings)}: see `engram doctor`")
-    return f"{', '.join(folders)} ({number_of(health.unread.found, 'file')})"
+    gone = "" if settings.claude_folder.is_dir() else f"; {explain_missing(settings)}"
+    return f"{', '.join(folders)} ({number_of(health.unread.found, 'file')}){gone}"
 
 
 def _extractor(settings: Settings) -> str:

@@ -246,7 +246,7 @@ def _source(
         yield read_json_lines(click.open_file("-", "rb"), "standard input")
         return
     if path is None and file_format not in ("claude-mem", "earlier"):
-        raise click.MissingParameter(param_hint="'PATH'", param_type="argument")
+        raise click.UsageError("name the file or folder to import; only --from claude-mem and --from earlier need none")
     file = None if path is None else absolute_path(path)
     with open_source(file, file_format, workspace.settings, has_project=has_project, is_global=is_global) as source:
         yield source

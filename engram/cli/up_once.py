@@ -246,7 +246,7 @@ def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | P
     named: list[Source] = []
     for path in map(absolute_path, paths):
         if not path.exists():
-            raise NotFound(f"{path} does not exist")
+            raise NotFound(f"{path} does not exist; give a transcript or a folder of them, or nothing for all")
         sources = registry.sources_at(path, settings)
         if not sources:
             raise NotFound(f"{path} contains no session; `engram up --once` reads transcripts, and folders with them")

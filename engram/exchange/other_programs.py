@@ -489,7 +489,7 @@ def open_source(
             yield _usual_places(wanted, settings, opened)
             return
         if not path.exists():
-            raise NotFound(f"there is no file or folder {path}")
+            raise NotFound(f"there is no file or folder {path}; `engram import --help` says what can be imported")
         if wanted is None and _has_transcripts(path, settings):
             raise BadRequest(f"{path} contains sessions; to read them, type: engram up --once {shlex.quote(str(path))}")
         chosen = wanted or _recognise(path)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from engram.enums import BranchState
@@ -14,7 +12,6 @@ from engram.models.memories import branches
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
 from engram.models.search.memory_lists import latest_memories
-from engram.models.sessions.reading_progress import files_of_session
 from engram.models.sessions.recent_work import (
     calls_of_session,
     latest_prompts,
@@ -26,6 +23,7 @@ from engram.models.sessions.sessions import SessionRow, find_session, session_ti
 from engram.recollection.briefing_lines import is_open_problem, text_of, title_line
 from engram.recollection.prompts import filter_prompt
 from engram.recollection.render_bites import shown_name, shown_text
+from engram.reports.session_report import resume_of
 from engram.system.clock import day_of, iso_time
 from engram.text.shell import is_check_command, without_comments, without_redirections
 from engram.text.titles import MAX_TITLE_CHARACTERS
@@ -33,7 +31,6 @@ from engram.text.words import topic_words
 from engram.transcripts.calls import open_failure, open_todos
 from engram.transcripts.git_commands import WorkTree, counts_as_merged, read_work_tree
 from engram.transcripts.git_files import read_branch
-from engram.transcripts.registry import resume_command
 from engram.transcripts.turns import Action, Role
 from engram.trust.suspicion import why_suspect
 
@@ -268,14 +265,6 @@ def _unfinished(calls: Iterable[Sequence[Action]]) -> list[str]:
 
 def _has_todos(calls: Iterable[Action]) -> bool:
     return any(call.todos or call.is_todo_list for call in calls)
-
-
-def resume_of(store: Store, session: SessionRow) -> str:
-    """Return the command that resumes a session; "" if none of its files is left."""
-    files = files_of_session(store, session.session_id)
-    paths = (Path(file.path) for file in files if not file.is_gone and os.path.exists(file.path))
-    path = next(paths, None)
-    return resume_command(session.agent, session.session_id, path) if path else ""
 
 
 def resume_of_id(store: Store, session_id: str) -> str:

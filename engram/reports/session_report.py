@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from engram.enums import Channel, Scope, Verdict
@@ -30,6 +32,7 @@ from engram.models.shown.usage import SessionTotals
 from engram.reports.memory_report import MAX_CANDIDATES, injection_to_json, several_begin
 from engram.settings import Settings
 from engram.system.clock import iso_or_none, iso_time
+from engram.transcripts.registry import resume_command
 
 # -- Outcomes of prompts, in words and as JSON.
 
@@ -133,7 +136,7 @@ class Activity(StrEnum):
     ACTIVE = "active"
     #: No entry for ``idle_seconds``.
     IDLE = "idle"
-    #: No entry for ``live_seconds``.
+    #: No entry for ``live_seconds``, or its transcript is gone.
     OVER = "over"
 
 
@@ -258,11 +261,19 @@ def report_session(store: Store, settings: Settings, session: SessionRow) -> Ses
     )
 
 
-def find_activity(session: SessionRow, now_ms: int, settings: Settings) -> Activity:
-    silent_seconds = (now_ms - session.last_at_ms) / 1000
-    if silent_seconds < settings.idle_seconds:
-        return Activity.ACTIVE
-    return Activity.IDLE if silent_seconds < settings.live_seconds else Activity.OVER
+def resume_of(store: Store, session: SessionRow) -> str:
+    """Return the command that resumes a session; "" if none of its files is left."""
+    files = reading_progress.files_of_session(store, session.session_id)
+    paths = (Path(file.path) for file in files if not file.is_gone and os.path.exists(file.path))
+    path = next(paths, None)
+    return resume_command(session.agent, session.session_id, path) if path else ""
+
+
+def find_activity(store: Store, session: SessionRow, settings: Settings) -> Activity:
+    silent_seconds = (store.now_ms() - session.last_at_ms) / 1000
+    if silent_seconds >= settings.live_seconds or not resume_of(store, session):
+        return Activity.OVER
+    return Activity.ACTIVE if silent_seconds < settings.idle_seconds else Activity.IDLE
 
 
 def summarize_rows(store: Store, settings: Settings, sessions: Sequence[SessionRow]) -> list[SessionSummary]:
@@ -270,7 +281,6 @@ def summarize_rows(store: Store, settings: Settings, sessions: Sequence[SessionR
     names = {project.id: project.name for project in list_projects(store)}
     titles = session_titles(store, sessions)
     visited = projects_of_sessions(store, [session.id for session in sessions])
-    now_ms = store.now_ms()
     return [
         SessionSummary(
             session=session,
@@ -279,7 +289,7 @@ def summarize_rows(store: Store, settings: Settings, sessions: Sequence[SessionR
             other_projects=tuple(
                 names[project_id] for project_id in visited.get(session.id, ()) if project_id != session.project_id
             ),
-            activity=find_activity(session, now_ms, settings),
+            activity=find_activity(store, session, settings),
             totals=totals[session.session_id],
         )
         for session in sessions

@@ -73,6 +73,15 @@ def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Pat
     assert str(tmp_path / "none" / "projects") in shown
 
 
+def test_status_names_a_folder_that_is_not_there_beside_one_that_is(run: Run, filled: Store, tmp_path: Path) -> None:
+    (tmp_path / "codex" / "sessions").mkdir(parents=True)
+    flags = ("--claude-folder", str(tmp_path / "none"), "--set", f"codex_folder={tmp_path / 'codex'}")
+
+    shown = " ".join(run(*flags, "status").stdout.split())
+
+    assert f"{tmp_path / 'codex' / 'sessions'} (0 files); {tmp_path / 'none'}/projects does not exist" in shown
+
+
 def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> None:
     with filled.transaction() as tx:
         reading_progress.add_unreadable(

@@ -22,6 +22,7 @@ from engram.models.sessions.sessions import list_sessions
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.models.work.work import pause
 from engram.redaction import redact
+from engram.reports.session_report import Activity, find_activity
 from engram.search.searcher import Query, Searcher
 from engram.settings import Settings
 from engram.transcripts.turns import Role
@@ -88,6 +89,14 @@ def test_what_was_typed_is_the_users_and_is_found(history: History) -> None:
     assert any("brakes" in text for text in history.found("brakes of the crane"))
     (session,) = list_sessions(history.store)
     assert (session.agent, session.cwd) == ("claude-code-history", "/dev/lab")
+
+
+def test_a_session_whose_transcript_is_gone_is_over(history: History, make_transcript: MakeTranscript) -> None:
+    history.add("why does the harbor crane stop", timestamp=history.store.now_ms() - 2 * 3_600_000)
+    history.read()
+    (session,) = list_sessions(history.store)
+
+    assert find_activity(history.store, session, history.settings) is Activity.OVER
 
 
 @pytest.mark.parametrize(

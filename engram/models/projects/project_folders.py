@@ -477,7 +477,7 @@ def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: s
 def check_merge(store: Store, into: ProjectRow, other: ProjectRow) -> None:
     """Raise BadRequest if two projects can't be merged: both are the same, or one of them is paused."""
     if into.id == other.id:
-        raise BadRequest(f"{into.name} can't be merged with itself")
+        raise BadRequest(f"{into.name} can't be merged with itself: name two projects")
     if {into.identity, other.identity} & paused_scopes(store):
         raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before merging them")
 
