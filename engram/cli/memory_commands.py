@@ -60,7 +60,7 @@ from engram.reports.memory_report import (
 )
 from engram.reports.session_report import resume_of
 from engram.search.hits import in_folder
-from engram.search.named_times import DAYS, DateRange, named_period
+from engram.search.named_times import DAYS, UNTIL, DateRange, named_period
 from engram.system.clock import impossible_day, iso_or_none, parse_time_ms
 from engram.text.splitting import end_of_list
 from engram.transcripts.git_files import read_branch
@@ -255,7 +255,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
     """List memories by time, latest first; with a memory's ID or a time of day, only those up to that point.
 
     For a day or a longer period, only those of that time, in this machine's time zone: yesterday, monday, last week,
-    3 days ago, march, 2026-11-05.
+    3 days ago, march, 2026-11-05. After "until", all up to its end.
 
     Example: engram timeline yesterday --project harbor
     """
@@ -284,7 +284,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
             }
             for memory in memories
         ]
-    chosen = f" {'from' if after_ms else 'up to'} {around}" if around else ""
+    chosen = f" {'from' if after_ms else 'up to'} {UNTIL.sub('', around)}" if around else ""
     if as_json:
         print_json({"episodes": rows})
     else:

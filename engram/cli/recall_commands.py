@@ -12,6 +12,7 @@ from engram.cli.options import Command, end_answer, json_option, project_option
 from engram.cli.output import print_json, say
 from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_results
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, vault_note
+from engram.enums import Scope
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
 from engram.models.shown.usage import count_without_vector
@@ -182,14 +183,16 @@ def _is_in_memory(store: Store, query: str, project_id: int | None) -> bool:
 
 
 def _only_elsewhere(store: Store, settings: Settings, answer: RecallResponse) -> str:
-    """Return a sentence for the head of an answer that contains nothing of this folder's project; otherwise ""."""
-    named = {hit.project for hit in answer.hits}
-    if not named or os.path.basename(current_folder()) in named:
+    """Return a sentence for the head of an answer whose hits are all from other projects; otherwise ""."""
+    # What applies to every project is from this one, too.
+    named = {"" if hit.memory and hit.memory.scope == Scope.GLOBAL else hit.project for hit in answer.hits}
+    if not named or "" in named or os.path.basename(current_folder()) in named:
         return ""
     from engram.ingest.session_project import scope_of_folder  # loads in 40 ms; few answers need it
 
     own = scope_of_folder(store, settings, current_folder()).project
-    return "" if own is None or own.name in named else f"Nothing found in {visible(own.name)}; in other projects:"
+    # A limit may have left out what this project has.
+    return "" if own is None or own.name in named else f"From other projects, not from {visible(own.name)}:"
 
 
 def _print(query: str, answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:

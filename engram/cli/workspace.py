@@ -280,10 +280,8 @@ def _wanted_project(store: Store, settings: Settings, name: str | None, *, hint:
                 raise
             folder = Path(here)
     _refuse_folder_of_vault(settings, str(folder))
-    # The home folder becomes a project only with a session in it, or as a repository.
-    is_around = (
-        folder is not None and holds_homes(folder) and not project_for(store, str(folder), settings).is_repository
-    )
+    # The home folder becomes a project only with a session in it, as a repository, or if ``name`` names it.
+    is_around = name is None and holds_homes(Path(here)) and not project_for(store, here, settings).is_repository
     scope = scope_of_folder(store, settings, str(folder), make=make and not is_around)
     if scope.is_elsewhere:
         raise BadRequest(f"{folder} is not in the project of this vault{hint}")

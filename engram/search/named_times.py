@@ -151,7 +151,11 @@ def parse_date_range(text: str, now_ms: int, *, is_whole: bool = False) -> DateR
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAYS_AGO = lazy_regex(r"(\d{1,4})\s*(?:d|days?)(?:\s+ago)?")
-_BEFORE_TIME = lazy_regex(r"^(?:(?:until|up to|in|on|the|bis|im|am|zum)\s+)+")
+_BEFORE_TIME = lazy_regex(r"^(?:(?:in|on|the|im|am|zum)\s+)+")
+#: A number in words before "days ago": exact here, approximate in a question.
+_COUNTED = lazy_regex(r"^(?:an?|one|two|three|four|five|six|seven)(?= (?:days?|weeks?) ago$)")
+#: Words before the end of a period that has no beginning.
+UNTIL = lazy_regex(r"^\s*+(?:until|up to|bis)\s++", re.I)
 _WEEKS_AGO = lazy_regex(r"(\d{1,3})\s*(?:w|weeks?)(?:\s+ago)?")
 
 
@@ -159,9 +163,14 @@ def named_period(text: str, now_ms: int) -> DateRange | None:
     """Return the day or longer period that a person names; None if the text says anything else.
 
     Accepts what a question may name (yesterday, last week, march, 2026-11-05), weekdays, and forms such as ``3 days
-    ago``, ``7d`` and ``2 weeks ago``. Without a year, this is the latest such period that has begun.
+    ago``, ``7d`` and ``2 weeks ago``. Without a year, this is the latest such period that has begun. "Until" such a
+    period means all the time up to its end: from 0.
     """
+    if until := UNTIL.match(text):
+        period = named_period(text[until.end() :], now_ms)
+        return period and DateRange(0, period.stop_ms)
     words = _BEFORE_TIME.sub("", " ".join(_in_english(text).lower().split()))
+    words = _COUNTED.sub(lambda number: str(_NUMBERS[number[0]]), words)
     today = datetime.fromtimestamp(now_ms / 1000).replace(hour=0, minute=0, second=0, microsecond=0)
     is_last = words.startswith("last ")
     day = words.removeprefix("last ").removeprefix("this ")

@@ -250,6 +250,8 @@ def headline(summary: str, given: str = "") -> tuple[str, str]:
     """Return a memory's line in a list: its title, given or taken from its summary, and the text that follows."""
     title = given or title_from(summary)
     named = title.rstrip("…")
+    if not named:
+        return summary, ""  # nothing but a label, such as "Fix:"
     is_cut = named != title or (named in summary and summary.partition(named)[2][:1] not in SENTENCE_ENDS)
     if is_cut and not given:
         # Divide the line at the end of its first sentence instead, if that is short enough.

@@ -143,6 +143,9 @@ def test_the_home_folder_becomes_no_project_unless_it_is_a_repository(
     subprocess.run(["git", "init", "-q"], check=True)
     assert run_json("save", "Weigh the crates twice.")["id"]
 
+    monkeypatch.chdir(home.parent)
+    assert run_json("save", "Weigh the crates three times.", "--project", ".")["id"]
+
 
 def test_sessions_that_begin_alike_are_named(filled: Store, run: Run) -> None:
     with contextlib.closing(sqlite3.connect(filled.path)) as database, database:
@@ -174,7 +177,8 @@ NOW = datetime(2026, 11, 26, 12, 0)
         ("am Dienstag", "2026-11-24"), ("im Juli", "2026-07-31"), ("Mai 2026", "2026-05-31"),
         ("vor 3 Tagen", "2026-11-23"),
         ("vor 2 Wochen", "2026-11-12"), ("5. November 2026", "2026-11-05"), ("05.11.2026", "2026-11-05"),
-        ("until the 5th of november", "2026-11-05"), ("end of october", "2026-10-31"), ("March", "2026-03-31"),
+        ("two days ago", "2026-11-24"), ("until the 5th of november", "2026-11-05"),
+        ("end of october", "2026-10-31"), ("March", "2026-03-31"),
     ],
 )  # fmt: skip
 def test_a_day_is_named_as_people_name_it(text: str, last_day: str) -> None:
@@ -200,6 +204,7 @@ def test_what_is_not_a_day_is_refused(text: str) -> None:
     [
         ("today", "2026-11-26"), ("last thursday", "2026-11-19"), ("3 days ago", "2026-11-23"), ("2w", "2026-11-12"),
         ("last week", "2026-11-16"), ("july", "2026-07-01"), ("this year", "2026-01-01"), ("last year", "2025-01-01"),
+        ("two days ago", "2026-11-24"), ("a week ago", "2026-11-19"), ("vor einer Woche", "2026-11-19"),
     ],
 )  # fmt: skip
 def test_a_period_begins_with_its_first_day(text: str, first_day: str) -> None:
@@ -233,5 +238,7 @@ def test_the_timeline_takes_a_day(filled: Store, run: Run, run_json: RunJson) ->
     days = {memory["created_at"][:10] for memory in run_json("timeline", "-n", "1000")["episodes"]}
     assert len(days) > 1
     assert {memory["created_at"][:10] for memory in run_json("timeline", "today")["episodes"]} < days
+    assert run_json("timeline", "until today", "-n", "1000") == run_json("timeline", "-n", "1000")
+    assert "No memories up to 2020-01-01." in run("timeline", "Bis 2020-01-01").stdout
     assert len(run_json("timeline", "-n", "1")["episodes"]) == 1
     assert "yesterday" in run("timeline", "whenever", code=1).stderr

@@ -258,14 +258,15 @@ def test_an_answer_from_other_projects_alone_says_so_in_a_known_project(
 ) -> None:
     (tmp_path / "boats").mkdir()
     monkeypatch.chdir(tmp_path / "boats")
-    saved = json.loads(run("save", "The mast is cedar, says pnpm.", "--json").stdout)
+    saved = json.loads(run("save", "Integer arithmetic is for masts.", "--json").stdout)
 
-    assert "other projects" not in run("recall", "pnpm").stdout
+    assert "other projects" not in run("recall", "integer arithmetic").stdout
     run("forget", saved["id"], "--yes")
-    assert run("recall", "pnpm").stdout.startswith("Nothing found in boats; in other projects:\n")
-    assert "other projects" not in run("recall", "pnpm", "--project", "harbor").stdout
+    assert run("recall", "integer arithmetic").stdout.startswith("From other projects, not from boats:\n")
+    assert "other projects" not in run("recall", "integer arithmetic", "--project", "harbor").stdout
+    assert "other projects" not in run("recall", "vitest or jest").stdout  # a preference in all projects
     monkeypatch.chdir(tmp_path)
-    assert "other projects" not in run("recall", "pnpm").stdout
+    assert "other projects" not in run("recall", "integer arithmetic").stdout
 
 
 def test_an_answer_shows_the_sentences_that_answer_without_a_limit_too(filled: Store, run_json: RunJson) -> None:

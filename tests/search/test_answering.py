@@ -152,6 +152,16 @@ def test_the_words_of_the_user_end_with_a_sentence_where_one_fits() -> None:
     )
 
 
+def test_a_phrase_before_the_words_of_the_user_does_not_stand_for_them() -> None:
+    asked = (
+        "The harbourmaster's bell unintentionally rings twice whenever incoming sailing boats approach, because "
+        "both lighthouse-keepers independently own separate keys."
+    )
+    said = turn((Role.USER, f"Sure. {asked}"), (Role.ASSISTANT, CAUSE))
+
+    assert "bell unintentionally rings twice" in shown("why does the bell ring twice", said, f"Sure. {asked}", CAUSE)
+
+
 def test_a_list_of_sources_is_no_answer_unless_a_page_is_asked_for() -> None:
     sources = "Sources:\n- [How a bell is hung](https://example.org/bell)"
     said = turn((Role.ASSISTANT, CAUSE), (Role.ASSISTANT, sources))

@@ -6,7 +6,7 @@ import pytest
 from counted_calls import calls_of
 
 from engram.text import titles
-from engram.text.titles import MAX_TITLE_CHARACTERS, MAX_TITLE_WORDS, clean_title, title_from
+from engram.text.titles import MAX_TITLE_CHARACTERS, MAX_TITLE_WORDS, clean_title, headline, title_from
 from tests.each_case import each_case
 
 
@@ -123,3 +123,8 @@ def test_only_the_beginning_of_a_long_line_is_looked_at(line: str) -> None:
     calls = calls_of(lambda: title_from(line * (16_000 // len(line))), titles.__file__)
 
     assert calls < 8 * MAX_TITLE_CHARACTERS
+
+
+@pytest.mark.parametrize("summary", ["Fix:", "# Decision:"])
+def test_a_label_alone_is_a_line_of_its_own(summary: str) -> None:
+    assert headline(summary) == (summary, "")

@@ -143,7 +143,8 @@ def _best_run(blocks: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted
     They have the form that the question asks for, or most of its words, which no part has.
     """
     found = {part.uuid for part in parts}
-    best = max(_runs_in(blocks, found, wanted, wanted.is_given_in), key=lambda run: run.worth, default=None)
+    formed = () if wanted.form is None else _runs_in(blocks, found, wanted, wanted.is_given_in)
+    best = max(formed, key=lambda run: run.worth, default=None)
     if best is not None and best.worth >= max((_worth_of(part, wanted) for part in parts), default=0.0) + MIN_GAIN:
         return best
     if any(part.role not in _USERS and wanted.is_about(part.text) for part in parts):
@@ -157,10 +158,12 @@ def _says_anything(part: Part, wanted: Wanted) -> bool:
 
 
 def _asked_in(text: str, coverage: Coverage) -> str:
-    """Return the user's words that cover most of the question: whole sentences, unless even one is too long."""
+    """Return the user's words that cover most of the question: whole sentences, unless these cover less."""
     asked = excerpt(text, coverage, MAX_ASKED_WORDS)
     ends = [stop for _, stop in sentence_spans(asked) if stop <= MAX_ASKED_CHARACTERS]
-    return asked[: ends[-1]] if ends else cut_at_word(asked, MAX_ASKED_CHARACTERS)
+    whole, cut = asked[: ends[-1] if ends else 0], cut_at_word(asked, MAX_ASKED_CHARACTERS)
+    covered, coverable = (coverage.share(stems) for stems in coverage.stems_in_each([whole, cut]))
+    return whole if whole and covered >= coverable else cut
 
 
 def _runs_in(
@@ -171,9 +174,11 @@ def _runs_in(
     Args:
         may_be: returns True for a sentence that may be yielded.
     """
+    coverage = wanted.coverage
     last = max((number for number, block in enumerate(blocks) if block.role is Role.ASSISTANT), default=-1)
     for number, block in enumerate(blocks):
-        if block.role is not Role.ASSISTANT:
+        # A sentence covers no more of the question than its message.
+        if block.role is not Role.ASSISTANT or coverage.share(coverage.stems_in(block.text)) < MIN_WORTH:
             continue
         units = [unit for unit in _units_of(block.text, wanted) if not unit.is_idle and not unit.is_code]
         gain = (FOUND if block.uuid in found else 0.0) + (LAST if number == last else 0.0)
@@ -183,7 +188,7 @@ def _runs_in(
                 continue
             if len(stems(topic_words(text)) - wanted.stems) < MIN_NEW_WORDS:
                 continue
-            own, before = _shares(block.text, units, place, wanted.coverage)
+            own, before = _shares(block.text, units, place, coverage)
             if own + before >= MIN_WORTH:
                 first = units[place - 1] if before > own and place else unit
                 yield _Run(number, first.start, unit.stop, own + before + gain)
