@@ -154,6 +154,26 @@ def test_a_restore_keeps_the_packs_as_they_were_left(author: Type, reader: Type,
     assert json.loads(reader("pack", "list", "--json").output)["packs"] == []
 
 
+def test_a_restore_keeps_the_version_of_a_pack_that_is_installed(author: Type, reader: Type, tmp_path: Path) -> None:
+    file, home = tmp_path / "rules.pack", tmp_path / "reader"
+    make(author, file, 1, "Views take the request.", "Old views go.")
+    assert reader("pack", "add", str(file), "--yes").exit_code == 0
+    with open_store(home / "memory.db") as store:
+        earlier = make_backup(store, Home(home).backups).path.name
+    (kept,) = [hit["id"] for hit in map(json.loads, author("export").stdout.splitlines()) if "take" in hit["summary"]]
+    assert author("edit", kept, "--summary", "Views take the request first.").exit_code == 0
+    make(author, file, 2, "Views take the request first.", "New views come.")
+    assert reader("pack", "update", str(file), "--yes").exit_code == 0
+    packs = reader("pack", "list", "--json").output
+
+    assert reader("restore", earlier, "--yes").exit_code == 0
+
+    assert sorted(one.summary for one in installed(home)) == ["New views come.", "Views take the request first."]
+    assert reader("pack", "list", "--json").output == packs
+    assert reader("pack", "remove", "rules", "--yes").exit_code == 0
+    assert installed(home) == []
+
+
 def test_the_next_version_is_proposed_after_the_file_and_after_the_installed_pack(author: Type, tmp_path: Path) -> None:
     saved = json.loads(author("save", "--global", "Views are tested.", "--json").output)["id"]
     file, elsewhere, other = (tmp_path / name for name in ("rules.pack", "elsewhere.pack", "other.pack"))
@@ -168,7 +188,8 @@ def test_the_next_version_is_proposed_after_the_file_and_after_the_installed_pac
     assert version("other", file) == 1
     version("rules", other, "--version", "4")
     assert author("pack", "sign", str(other)).exit_code == 0
-    assert author("pack", "add", str(other), "--project", str(tmp_path), "--yes").exit_code == 0
+    (tmp_path / "app").mkdir()
+    assert author("pack", "add", str(other), "--project", str(tmp_path / "app"), "--yes").exit_code == 0
     other.unlink()
     assert version("rules", other) == 5
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+from engram.enums import Actor
 from engram.models import tables
 from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.hub.incoming_statements import mute_member, remove_received, unmute_member
-from engram.models.hub.memory_statements import add_said, find_said, said_in_space
+from engram.models.hub.memory_statements import SYNC, TEXT_FIELDS, add_said, drop_said, find_said, said_in_space
 from engram.models.hub.outgoing_statements import begin_enqueuing
 from engram.models.hub.shares import list_rules, take_back
 from engram.models.hub.spaces import (
@@ -27,6 +28,7 @@ from engram.models.hub.spaces import (
     put_folder_state,
     read_folder_state,
 )
+from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_records import find_memory
 from engram.models.projects.projects import ensure_project, project_by_id
 
@@ -67,12 +69,17 @@ def _carry_packs(tx: Tx, source: Reader) -> None:
     for pack in list_spaces(source):
         if pack.kind != "pack":
             continue
-        into = here.pop(pack.ns_id, None)
-        if into is None:
-            into = add_space(tx, None, pack.ns_id, pack.name, kind=pack.kind)
-            change_space(tx, into.id, cursor=pack.cursor, mark=pack.mark)
-        for said in said_in_space(source, pack.id):
-            if find_memory(tx, said.episode_id) is not None:
+        into = here.pop(pack.ns_id, None) or add_space(tx, None, pack.ns_id, pack.name, kind=pack.kind)
+        change_space(tx, into.id, cursor=pack.cursor, mark=pack.mark)
+        theirs = {said.memory_id: said for said in said_in_space(source, pack.id)}
+        for said in said_in_space(tx, into.id):
+            remove_received(tx, () if said.memory_id in theirs else (said,))
+            drop_said(tx, said)
+        for said in theirs.values():
+            here_now, there = find_memory(tx, said.episode_id), find_memory(source, said.episode_id)
+            if here_now is not None and there is not None:
+                text = {name: getattr(there, name) for name in (*TEXT_FIELDS, "suspect")}
+                change_memory(tx, here_now, SYNC, there.origin, actor=Actor.TIDYING, **text)
                 own_text = None if said.own_text is None else json.dumps(said.own_text)
                 columns: dict[str, Value] = {"said": json.dumps(said.said), "own_text": own_text}
                 columns |= {"version": said.version, "pushed": said.pushed}
