@@ -42,6 +42,22 @@ def test_a_sentence_that_is_shown_already_ends_nothing() -> None:
     assert find_later(f"{EARLIER}\n{later}", Role.ASSISTANT, [LaterText(Role.ASSISTANT, later)]) is None
 
 
+def test_a_line_of_code_ends_nothing() -> None:
+    code = "# The parser of readFile is fixed, copper headers pass."
+    for later in (f"Here:\n```py\n{code}\nread()\n```\nRun it.", f"Here:\n~~~\n{code}"):
+        assert find_later(EARLIER, Role.ASSISTANT, [LaterText(Role.ASSISTANT, later)]) is None
+    told = "```py\nread()\n```\nThe parser of readFile is fixed, copper headers pass."
+    assert find_later(EARLIER, Role.ASSISTANT, [LaterText(Role.ASSISTANT, told)]) is not None
+
+
+def test_what_is_left_of_a_list_never_ends_with_a_bare_number() -> None:
+    points = "No, wrong order:\n1. Light the lantern.\n2. " + "Then wait for the tide to turn at the mole " * 4
+    found = find_later("It is done.", Role.ASSISTANT, [LaterText(Role.USER, points)])
+
+    assert found is not None
+    assert found.text == "No, wrong order: 1. Light the lantern."
+
+
 @pytest.mark.parametrize(
     ("shown", "rest"),
     [

@@ -86,6 +86,9 @@ _CORRECTS_LAST = lazy_regex(
     r"\s*correction:|\s*actually,? no,? (?:we )?use\b",
     re.IGNORECASE,
 )
+#: The number of a list's point, which says nothing without the point.
+_POINT = lazy_regex(r"\s*\d{1,3}[.)]")
+_CODE_BLOCK = lazy_regex(r"^[ \t]*+(```|~~~).*?(?:^[ \t]*+\1|\Z)", re.MULTILINE | re.DOTALL)
 _MARKS = lazy_regex(r"\*\*|^\s*[-*•>]\s+", re.MULTILINE)
 _SOLVED = lazy_regex(
     r"\b(?:fix(?:ed|es)|resolved?[sd]?|solved|works? now|now works?|pass(?:es|ed)? now|now pass\w*|done|added|"
@@ -180,7 +183,7 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
             continue
         if following.role == Role.USER and words is following.text:
             words = _typed(following.text)
-        for sentence in sentence_texts(words):
+        for sentence in sentence_texts(_CODE_BLOCK.sub("\n", words)):
             # Text from several entries may contain the later sentence itself.
             is_later = any(_ends(sentence, earlier) for earlier in _may_be_about(sentence, about))
             if is_later and " ".join(sentence.split()) not in shown:
@@ -224,12 +227,15 @@ def _ends(later: str, earlier: str) -> bool:
 
 def _beginning(text: str) -> str:
     """Return as many whole sentences from the beginning of a text as fit; at least the first."""
-    shown = ""
+    shown = mark = ""
     for sentence in sentence_texts(text):
-        longer = f"{shown} {' '.join(sentence.split())}".strip()
+        if _POINT.fullmatch(sentence):
+            mark = f"{sentence} "
+            continue
+        longer = f"{shown} {mark}{' '.join(sentence.split())}".strip()
         if shown and len(longer) > MAX_FOLLOWED_CHARACTERS:
             break
-        shown = longer
+        shown, mark = longer, ""
     return shown
 
 
