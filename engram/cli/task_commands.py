@@ -126,7 +126,8 @@ def retry(workspace: Workspace, task_ids: tuple[str, ...], all_dead: bool, as_js
             work.retry(store, piece.id)
     workspace.wake_worker()
     finished = sum(piece.state is WorkState.DONE for piece in pieces)
-    again = f"{'It was' if len(pieces) == 1 else f'{finished} of them were'} already finished, and will be done again."
+    which = "It" if len(pieces) == 1 else f"{finished} of them"
+    again = f"{which} {'was' if finished == 1 else 'were'} already finished, and will be done again."
     _report(pieces, "due now", as_json, again if finished else "")
 
 

@@ -156,9 +156,9 @@ class Page:
             sentence = str(error).partition("; ")[0] if isinstance(error, NotFound) else told_with_advice(error)
             return frame.respond_error(sentence, 404 if isinstance(error, NotFound) else 400)
         except Exception as error:
+            logger.error("action=page view=%s fault=%s", view.name, type(error).__name__, exc_info=error)
             if cause := explain_refusal(error):
                 return frame.respond_error(cause, 400)
-            logger.error("action=page view=%s fault=%s", view.name, type(error).__name__, exc_info=error)
             return frame.respond_error("Engram has a bug here. `engram logs --errors` shows it.", 500)
 
     async def nothing_here(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -188,8 +188,10 @@ def test_the_path_of_a_transcript_is_a_line_that_can_be_copied(
 def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     with filled.transaction() as tx:
         work.make_due(tx, "extract", "some-session", 0)
-    task = work.find_work(filled, "extract", "some-session")
+        work.make_due(tx, "extract", "other-session", 0)
+    task, other = (work.find_work(filled, "extract", f"{which}-session") for which in ("some", "other"))
     assert task is not None
+    assert other is not None
 
     assert "extract" in run("tasks", "show", str(task.id)).stdout
     assert "1 piece of work: due now." in run("tasks", "retry", str(task.id), str(task.id)).stdout
@@ -198,6 +200,8 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     assert "1 piece of work: cancelled." in run("tasks", "cancel", str(task.id)).stdout
     finished = run("tasks", "retry", str(task.id)).stdout
     assert "due now. It was already finished, and will be done again." in finished
+    assert "1 piece of work: cancelled." in run("tasks", "cancel", str(task.id)).stdout
+    assert "1 of them was already finished" in run("tasks", "retry", str(task.id), str(other.id)).stdout
 
 
 def test_a_report_without_sessions_looks_further_back_only_if_there_are_any(

@@ -844,7 +844,9 @@ def test_a_memory_is_read_as_a_person_reads(page: ServedPage, lived: Lived, keep
     assert "Don't keep it" in html.unescape(page.see("m", lived.fix.episode_id).text)
 
 
-def test_a_disk_that_refuses_a_file_is_named_and_is_no_bug(page: ServedPage, lived: Lived, store: Store) -> None:
+def test_a_disk_that_refuses_a_file_is_named_and_is_no_bug(
+    page: ServedPage, lived: Lived, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
     export = store.path.with_name("mine.jsonl")
     export.write_text(json.dumps({"id": lived.fix.episode_id}) + "\n" + (json.dumps({"id": "x" * 5_000_000}) + "\n"))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -856,6 +858,7 @@ def test_a_disk_that_refuses_a_file_is_named_and_is_no_bug(page: ServedPage, liv
 
     assert refused.status == 400
     assert "File too large" in refused.text
+    assert "fault=OSError" in caplog.text
     assert find_memory(store, lived.fix.episode_id) is not None
 
 
