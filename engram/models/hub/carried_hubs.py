@@ -72,18 +72,21 @@ def _carry_packs(tx: Tx, source: Reader) -> None:
         into = here.pop(pack.ns_id, None) or add_space(tx, None, pack.ns_id, pack.name, kind=pack.kind)
         change_space(tx, into.id, cursor=pack.cursor, mark=pack.mark)
         theirs = {said.memory_id: said for said in said_in_space(source, pack.id)}
-        for said in said_in_space(tx, into.id):
+        former = {said.memory_id: said for said in said_in_space(tx, into.id)}
+        for said in former.values():
             remove_received(tx, () if said.memory_id in theirs else (said,))
             drop_said(tx, said)
         for said in theirs.values():
-            here_now, there = find_memory(tx, said.episode_id), find_memory(source, said.episode_id)
-            if here_now is not None and there is not None:
+            if (memory := find_memory(tx, said.episode_id)) is None:
+                continue
+            is_changed = said.memory_id in former and former[said.memory_id].said != said.said
+            if is_changed and (there := find_memory(source, said.episode_id)) is not None:
                 text = {name: getattr(there, name) for name in (*TEXT_FIELDS, "suspect")}
-                change_memory(tx, here_now, SYNC, there.origin, actor=Actor.TIDYING, **text)
-                own_text = None if said.own_text is None else json.dumps(said.own_text)
-                columns: dict[str, Value] = {"said": json.dumps(said.said), "own_text": own_text}
-                columns |= {"version": said.version, "pushed": said.pushed}
-                add_said(tx, into.id, said.author, said.memory_id, said.episode_id, **columns)
+                change_memory(tx, memory, SYNC, there.origin, actor=Actor.TIDYING, **text)
+            own_text = None if said.own_text is None else json.dumps(said.own_text)
+            columns: dict[str, Value] = {"said": json.dumps(said.said), "own_text": own_text}
+            columns |= {"version": said.version, "pushed": said.pushed}
+            add_said(tx, into.id, said.author, said.memory_id, said.episode_id, **columns)
     if made_at_ms(tx) == made_at_ms(source):
         for pack in here.values():
             remove_received(tx, said_in_space(tx, pack.id))
