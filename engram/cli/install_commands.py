@@ -289,6 +289,7 @@ def install(
 
     Example: engram install --dry-run
     """
+    workspace.require_claude_folder()
     settings = workspace.settings
     check_machine(settings)
     journal = load_journal(settings.places)

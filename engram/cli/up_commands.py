@@ -21,7 +21,7 @@ from rich.text import Text
 from engram.cli.options import if_stopped, json_command
 from engram.cli.output import console, one_line, print_json, say
 from engram.cli.workspace import Workspace, advise
-from engram.errors import BadRequest, EngramError, NotFound, StoreError
+from engram.errors import BadRequest, EngramError, StoreError
 from engram.models.open_memory import open_memory
 from engram.paths import absolute_path
 from engram.reports.health import STAGE_NAMES, Health, take_health
@@ -95,15 +95,11 @@ SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 
 
 def _no_transcripts(workspace: Workspace) -> str:
-    """Return a sentence saying that there is nothing to read yet. Raises NotFound for a typed folder that is not there.
-
-    A folder of the settings may be mounted later, and ~/.claude is made when Claude Code first starts.
-    """
-    folder, source = workspace.settings.claude_folder, workspace.loaded.sources["claude_folder"]
+    """Return a sentence saying that there is nothing to read yet. Raises NotFound for a typed folder that is missing."""
+    workspace.require_claude_folder()
+    folder = workspace.settings.claude_folder
     if folder.is_dir():
         return f"There are no transcripts in {workspace.settings.projects_folder} yet."
-    if source == "flag":
-        raise NotFound(f"there is no folder {folder}; --claude-folder takes a folder that has projects/ in it")
     return f"There is no folder {folder} yet: Claude Code makes it when it first starts."
 
 

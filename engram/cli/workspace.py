@@ -134,6 +134,7 @@ class Workspace:
         if self.may_make_home or places.memory_db.exists() or places.logs.is_dir() or places.root.is_file():
             return
         places.check_link()
+        self.require_claude_folder()
         if self.loaded.sources["home"] == "default":
             raise MissingHome(f"there is no memory yet in {places.root}. Type: engram install")
         if places.root.is_dir():
@@ -142,6 +143,15 @@ class Workspace:
             f"there is no memory in {places.root}. Is the name right? (`engram` without --home and ENGRAM_HOME uses "
             "~/.claude-memory.) To read your sessions into a new one: engram up --once"
         )
+
+    def require_claude_folder(self) -> None:
+        """Raise NotFound for a typed --claude-folder that is not there.
+
+        A folder of the settings may be mounted later, and ~/.claude is made when Claude Code first starts.
+        """
+        folder = self.settings.claude_folder
+        if self.loaded.sources["claude_folder"] == "flag" and not folder.is_dir():
+            raise NotFound(f"there is no folder {folder}; --claude-folder takes a folder that has projects/ in it")
 
     def upgrade(self) -> None:
         """Upgrade the memory.db of an earlier version, and print how to go back.

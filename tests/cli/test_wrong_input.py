@@ -170,6 +170,8 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("up", "nosuch"), 2, "needs --once"),
     (("up", "--once", "nosuch"), 1, "does not exist; give a transcript or a folder of them, or nothing for all"),
     (("--claude-folder", "/nosuch", "up", "--once"), 1, "there is no folder /nosuch"),
+    (("--claude-folder", "/nosuch", "install", "--dry-run"), 1, "there is no folder /nosuch"),
+    (("--home", "/nosuch", "--claude-folder", "/nosuch2", "status"), 1, "there is no folder /nosuch2"),
     (("service", "run", "nosuch"), 2, "'worker', 'watcher'"),
     (("projects", "show", "nosuch"), 1, "Known projects"),
     (("hub", "sync"), 1, "`engram hub join URL CODE`"),
