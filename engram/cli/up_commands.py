@@ -95,7 +95,7 @@ SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 
 
 def _no_transcripts(workspace: Workspace) -> str:
-    """Return a sentence saying that there is nothing to read yet. Raises NotFound for a typed folder that is missing."""
+    """Say in a sentence that there is nothing to read yet. Raises NotFound for a typed folder that is not there."""
     workspace.require_claude_folder()
     folder = workspace.settings.claude_folder
     if folder.is_dir():
