@@ -121,8 +121,8 @@ def answer_question(
 ) -> Answer:
     """Return the hits that answer a question, chosen so that ``answer_text`` fits the budget.
 
-    If the question names only a time, only hits from that time are returned. If it is only a name in code, such as
-    ``useContext``, and any text contains it, only such texts are returned.
+    If the question names only a time, only hits from that time, or that name it, are returned. If it is only a name in
+    code, such as ``useContext``, and any text contains it, only such texts are returned.
 
     The evidence of memories and the summaries of sessions are included only if ``with_passages`` is set.
 

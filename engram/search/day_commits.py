@@ -34,11 +34,14 @@ _LEFT_OUT = "… "
 
 #: A question that is about the commits of a day, whatever else it names.
 _ASKS_COMMITS = lazy_regex(r"\bcommit|\bpush(?:ed|es)?\b|\bmerged?\b|\blanded\b", re.IGNORECASE)
+_MONTHS = stems(
+    "january february march april may june july august september october november december jan feb mar apr jun jul aug "
+    "sep sept oct nov dec".split()
+)
 #: Words of a question that name a time or any work.
-_ANY_WORK = stems(
+_ANY_WORK = _MONTHS | stems(
     "day days week weeks month yesterday today morning evening night noon ago last first next previous recent monday "
-    "tuesday wednesday thursday friday saturday sunday january february march april may june july august september "
-    "october november december jan feb mar apr jun jul aug sep sept oct nov dec start end begin middle early late mid "
+    "tuesday wednesday thursday friday saturday sunday start end begin middle early late mid "
     "change changes changed decide decided decision work worked working thing things task tasks happen happened done "
     "finish finished finally final add added build built fix fixed session sessions project commit commits "
     "committed".split()
@@ -80,11 +83,18 @@ def _is_about(commits: Sequence[Commit], question: str) -> bool:
 def of_named_time(hits: Sequence[Hit], question: str, time: DateRange | None) -> list[Hit]:
     """Return only the hits from the time that a question names, if it names nothing else; otherwise return all hits.
 
-    If the question also names a subject, what became of it may have been said later.
+    If the question also names a subject, what became of it may have been said later. A text that has the question's
+    date or month in the same words is kept, too: it may be about that day, or a person called April.
     """
     if time is None or _subject_of(question):
         return list(hits)
-    return [hit for hit in hits if not time.distance_days(hit.created_at_ms)]
+    date = {stem for stem in stems(topic_words(question)) if stem in _MONTHS or stem[:1].isdigit()}
+    is_date = bool(date & _MONTHS) or sum(map(len, date)) > len("2026")
+    return [
+        hit
+        for hit in hits
+        if not time.distance_days(hit.created_at_ms) or (is_date and date <= stems(topic_words(hit.text)))
+    ]
 
 
 def _subject_of(question: str) -> set[str]:

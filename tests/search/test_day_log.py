@@ -132,6 +132,16 @@ def test_a_question_that_names_only_a_time_is_answered_by_that_time(question: st
     assert [day_of(hit.created_at_ms) for hit in found] == days
 
 
+@pytest.mark.parametrize(
+    ("question", "is_kept"),
+    [("2027-01-15", True), ("What happens on 2027-01-15?", True), ("April", True), ("3 days ago", False)],
+)
+def test_a_text_that_names_the_time_itself_is_found_whenever_it_was_said(question: str, is_kept: bool) -> None:
+    said = Hit("q_1", "turn", "April renews it before 2027-01-15, in 3 days.", 1.0, {}, created_at_ms=1_000)
+
+    assert bool(of_named_time([said], question, parse_date_range(question, noon_of("2026-11-29") or 0))) is is_kept
+
+
 def test_an_answer_about_a_day_has_nothing_of_another_day(settings: Settings, store: Store) -> None:
     work(settings, store, ("2026-02-22T12:00:00Z", []), ("2026-02-23T12:00:00Z", []))
     searcher = Searcher(store, settings)
