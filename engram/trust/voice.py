@@ -88,16 +88,12 @@ _SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
 _STATED = lazy_regex(r"[.!…:][\"'”»)]*\s*$")
 _ASKED = lazy_regex(r"[?,;]\s*$")
 _SENTENCE_BEGINS = lazy_regex(r"\W{0,3}[^\W\d_](?:[^\n]*\s){2}")
-#: Words to Claude about the work at hand, and words in a request that refer to a text.
-_TO_CLAUDE = lazy_regex(
-    r"(?i)^(?:hi|hey|hello|good morning|ok(?:ay)?|yes|hallo|moin)\b|\b(?:please|thanks|from now on|remember|let['’]s|"
-    r"in (?:this|our) (?:project|repo\w*|codebase)|bitte|danke|ab (?:jetzt|sofort)|in diesem (?:projekt|repo)|merk dir|"
-    r"s['’]il te plaît|désormais|por favor|desde ahora|per favore|d['’]ora in poi|alsjeblieft|vanaf nu)\b"
+#: Words in a request that refer to a text that follows, or to one before.
+_POINTS_ON = lazy_regex(
+    r"(?i)\b(?:this|these|below|following|dies\w*|folgende\w*|es[ot][aeo]s?|ce(?:ci|la|tte)?|ça|questo|questa|isto|dit|"
+    r"deze|think|thoughts)\b|\?"
 )
-_POINTS = lazy_regex(
-    r"(?i)\b(?:this|these|that|those|it|below|following|dies\w*|folgende\w*|es[ot][aeo]s?|ce(?:ci|la|tte)?|ça|questo|"
-    r"questa|isto|dit|deze|think|thoughts)\b|\?"
-)
+_POINTS_BACK = lazy_regex(rf"{_POINTS_ON.pattern}|\b(?:it|that|those)\b")
 _APOSTROPHES = str.maketrans("", "", "'’")
 _BEHIND_STOP = lazy_regex(r"(?<=[^\W\d_]{3}[.!?])\s+")
 #: A quotation on one line; most kinds extend to the end of the line if they aren't closed.
@@ -269,22 +265,21 @@ def _judge_lines(lines: list[str]) -> list[bool]:
 
 
 def _leave_out_other_styles(lines: list[str], typed: list[bool]) -> None:
-    """Treat carefully written paragraphs below a first line like a title as pasted if the user writes carelessly.
+    """Treat carefully written paragraphs as pasted if the user writes carelessly and refers to them.
 
     A careful writer begins sentences with capitals and ends them with full stops; the user's first or last paragraph
-    shows that they do not: "add this to the docs", "what do you think".
+    shows that they do not, and points at the others: "add this to the docs", "what do you think of it".
     """
     blank = [-1, *(at for at, line in enumerate(lines) if not line.strip()), len(lines)]
     spans = [(before + 1, after) for before, after in pairwise(blank) if after - before > 1 and typed[before + 1]]
     if len(spans) < 2 or spans[0][1] - spans[0][0] > 1 or _STATED.search(lines[spans[0][0]]):
         return
     first, last = lines[spans[0][0]], lines[spans[-1][0]]
-    is_about_it = len(spans) > 2 and _is_careless(last) and _POINTS.search(last) and not _ASKED.search(first)
-    if _is_careless(first) or is_about_it:
+    is_behind = len(spans) > 2 and _is_careless(last) and _POINTS_BACK.search(last) and not _ASKED.search(first)
+    if is_behind or (_is_careless(first) and _POINTS_ON.search(first)):
         for start, stop in spans[1:]:
             paragraph = "".join(lines[start:stop])
-            is_own = _TO_CLAUDE.search(first + paragraph) and not _POINTS.search(first)
-            if _is_careful(paragraph) and not is_own and not begins_in_first_person(paragraph):
+            if _is_careful(paragraph) and not begins_in_first_person(paragraph):
                 typed[start:stop] = [False] * (stop - start)
 
 

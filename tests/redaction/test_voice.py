@@ -224,14 +224,11 @@ def test_a_very_long_prompt_is_typed_at_its_ends_only() -> None:
 @each_case(
     ("prompt", "typed"),
     [
-        # The user begins small, or ends so below a title; what is written with capitals and full stops is pasted.
+        # The user begins or ends small and points at a text; what is written with capitals and full stops is pasted.
         ("add this to the port's manual\n\nAlways tare first. Never tare twice.", "add this to the port's manual"),
         ("tip of the harbour's bot\n\nAlways tare first.\n\nis it right?", "tip of the harbour's bot\n\nis it right?"),
         ("AGENTS.md of the quay\n\nTare.\nAlways tare first.\n\ntake it over", "AGENTS.md of the quay\n\ntake it over"),
-        (
-            "der Text fürs Plakat\n\nNie wieder warten! Immer gewogen.\n\nrot, bitte",
-            "der Text fürs Plakat\n\nrot, bitte",
-        ),
+        ("der Text fürs Plakat\n\nImmer gewogen!\n\nmach dies rot", "der Text fürs Plakat\n\nmach dies rot"),
         ("welche Regel ist besser?\n\nA: Wiege immer zweimal.\nB: Wiege nie.", "welche Regel ist besser?"),
         # What somebody said follows a line that ends with the verb, and a table is a program's.
         ("Copilot suggested\n\nAlways tare first.", ""),
@@ -254,6 +251,9 @@ def test_what_is_written_or_introduced_otherwise_is_not_typed(prompt: str, typed
 @each_case(
     "prompt",
     [
+        "fix the weighing loop\n\nThe scales tare twice when they are wet. Never tare without a weight.",
+        "make it tare twice\n\nThe scales are off. Never weigh before that.",
+        "add a night mode\n\nUse dark weights. Never buy new ones.",
         "fix the weighing loop\n\nI think it tares twice. Please look.",
         "fix the scales\n\nthen tare. Always tare first. thanks",
         "two things to do\n\n1. Tare first.\n2. Weigh it.",
