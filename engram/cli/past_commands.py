@@ -54,7 +54,7 @@ from engram.reports.session_report import (
     resume_of,
     summarize_rows,
 )
-from engram.search.hits import MAKING, in_folder
+from engram.search.hits import in_folder, makes_folder
 from engram.text.shell import told_runs
 from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.claude_code.agent import ClaudeCode
@@ -256,7 +256,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
         say_lines(one_line(told_runs(redact(run.command), tool), 300), bold=True)
         say_lines(f"{when(run.at_ms)} · exit {run.exit_code}{times}{of_project}", indent="   ", dim=True)
         resume = in_folder(run.resume, folders.get(run.session_id, ""), current_folder())
-        if resume not in ("", resumed) and not resume.startswith(MAKING):
+        if resume not in ("", resumed) and not makes_folder(resume):
             resumed = resume
             say_lines(resumed, indent="   ", dim=True)
     print_rest(len(history.passed), len(runs))

@@ -23,7 +23,7 @@ from engram.models.projects.projects import name_of_scope, project_by_id
 from engram.models.work.work import FOREVER_MS, current_pauses
 from engram.paths import current_folder
 from engram.search.hit_lines import GLOBAL, NOT_RESUMABLE, pull_request_of, remarks_of
-from engram.search.hits import MAKING, NAMED_SPEAKER, SPEAKERS, PublicHit, in_folder
+from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit, in_folder, makes_folder
 from engram.system.clock import day_of
 from engram.text.markdown import LineKind, paragraphs_of, readable_lines
 from engram.text.splitting import is_lead_in, sentences
@@ -93,7 +93,7 @@ def print_results(results: Sequence[Result], *, is_verbose: bool = False) -> Non
         max_lines = None if is_verbose else MAX_FIRST_LINES if number == 1 else MAX_OTHER_LINES
         if number > 1:
             click.echo()
-        if not is_verbose and (result.resume in resumed or result.resume.startswith(MAKING)):
+        if not is_verbose and (result.resume in resumed or makes_folder(result.resume)):
             result = replace(result, resume="")
         resumed.add(result.resume)
         _print_result(f"{number}. ", result, max_lines, is_verbose=is_verbose)

@@ -177,8 +177,8 @@ class Origin:
     folder: str = ""
 
 
-#: How a command begins that makes a session's folder again; a list of results leaves such commands out.
-MAKING = "mkdir -p "
+#: The beginning of a command that first recreates a session's folder.
+_MAKING = "mkdir -p "
 
 
 def in_folder(command: str, folder: str, here: str) -> str:
@@ -192,8 +192,13 @@ def in_folder(command: str, folder: str, here: str) -> str:
         return f"in {folder} on another system: {command}"
     home = os.path.expanduser("~")
     shown = f"~/{shlex.quote(folder[len(home) + 1 :])}" if folder.startswith(f"{home}/") else shlex.quote(folder)
-    making = "" if os.path.isdir(folder) else f"{MAKING}{shown} && "
+    making = "" if os.path.isdir(folder) else f"{_MAKING}{shown} && "
     return f"{making}cd {shown} && {command}"
+
+
+def makes_folder(command: str) -> bool:
+    """Return True for a command of ``in_folder`` that first recreates the folder. Lists leave such commands out."""
+    return command.startswith(_MAKING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,19 +284,21 @@ def _leave_out_other_styles(lines: list[str], typed: list[bool]) -> None:
 
 
 def _is_careless(line: str) -> bool:
-    """Return True for some words that begin small; "hi claude" does not show it, nor does a name, a path or code."""
+    """Return True if a line of more than two words starts in lower case, and not with a name, a path or code."""
     begin, *more = line.split()
     bare = begin.strip(",;:.!?").translate(_APOSTROPHES)
     return len(more) > 1 and bare.isalpha() and bare.islower()
 
 
-def _begins_small(text: str) -> bool:
+def _starts_in_lower_case(text: str) -> bool:
     return next((letter for letter in text if letter.isalpha()), "").islower()
 
 
 def _is_careful(paragraph: str) -> bool:
-    begins = [paragraph, *_BEHIND_STOP.split(paragraph)[1:]]
-    return bool(_STATED.search(paragraph) and _SENTENCE_BEGINS.match(paragraph)) and not any(map(_begins_small, begins))
+    """Return True if no sentence starts in lower case and the last one ends, with a full stop for example."""
+    if not (_STATED.search(paragraph) and _SENTENCE_BEGINS.match(paragraph)):
+        return False
+    return not any(map(_starts_in_lower_case, (paragraph, *_BEHIND_STOP.split(paragraph)[1:])))
 
 
 def _after_lead_in(lines: list[str], at: int, typed: list[bool], ends: _Ends) -> int:
