@@ -40,12 +40,11 @@ from engram.models.projects.project_folders import (
     list_merges,
     list_sortings,
     merge_projects,
-    rename_project,
     undo_merge,
     undo_sorting,
 )
 from engram.models.projects.projects import find_project as find_project_row
-from engram.models.projects.projects import find_project_of_identity
+from engram.models.projects.projects import find_project_of_identity, rename_project
 from engram.models.shown.usage import count_without_project
 from engram.paths import absolute_path
 from engram.reports.settings_report import list_project_reports, move_to_json, sorting_to_json

@@ -33,8 +33,13 @@ from engram.models.memories.memory_records import MEMORY_ID, Memory, find_memory
 from engram.models.memories.tombstones import Forgotten
 from engram.models.open_memory import open_memory
 from engram.models.projects.notes import EVERYONE, NOBODY, Owner
-from engram.models.projects.project_folders import identities_of_project, list_hints
-from engram.models.projects.projects import ProjectRow, find_project_of_identity, names_of_project
+from engram.models.projects.project_folders import list_hints
+from engram.models.projects.projects import (
+    ProjectRow,
+    find_project_of_identity,
+    identities_of_project,
+    names_of_project,
+)
 from engram.models.rescue import copy_project
 from engram.models.rescue.backup import holding_backups, make_backup
 from engram.models.rescue.restore import foreign_files

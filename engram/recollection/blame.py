@@ -15,8 +15,7 @@ from engram.enums import BranchState
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branches_of_project, open_branches
 from engram.models.memories.memory_records import Memory
-from engram.models.projects.project_folders import identities_of_project
-from engram.models.projects.projects import ProjectRow, project_by_id
+from engram.models.projects.projects import ProjectRow, identities_of_project, project_by_id
 from engram.models.search.memory_lists import current_memories
 from engram.models.sessions.recent_work import prompts_until, turns_naming, turns_with_calls
 from engram.recollection.branch_state import resume_of_id

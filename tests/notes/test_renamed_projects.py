@@ -12,8 +12,8 @@ from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
 from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.open_memory import open_store
-from engram.models.projects.project_folders import merge_projects, rename_project
-from engram.models.projects.projects import ProjectRow, ensure_project
+from engram.models.projects.project_folders import merge_projects
+from engram.models.projects.projects import ProjectRow, ensure_project, rename_project
 from engram.models.rescue.restore import restore_backup
 from engram.models.search.fulltext import search_notes
 from engram.models.search.vector_rows import put_vectors

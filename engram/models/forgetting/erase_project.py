@@ -17,8 +17,7 @@ from engram.models.memories.judgements import is_settled_by_hand
 from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence
 from engram.models.memories.memory_records import Memory, select_memories
 from engram.models.memories.tombstones import TombstoneKind, project_forgotten_ms
-from engram.models.projects.project_folders import identities_of_project
-from engram.models.projects.projects import ProjectRow, find_project_of_identity
+from engram.models.projects.projects import ProjectRow, find_project_of_identity, identities_of_project
 from engram.models.sessions.prompt_outcomes import drop_outcomes_of_project
 from engram.models.sessions.sessions import SessionRow
 from engram.models.sessions.turn_changes import delete_turn, withdraw_turn

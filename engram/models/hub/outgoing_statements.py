@@ -27,13 +27,14 @@ from engram.models.hub.memory_statements import (
 from engram.models.hub.spaces import SetAside, Space, change_space, drop_set_aside
 from engram.models.memories.memory_history import histories_of
 from engram.models.memories.memory_records import MEMORIES, Memory, memories_of_ids, query_memories
-from engram.models.projects.project_folders import identities_of_project, link_folder, merge_in, merge_projects
+from engram.models.projects.project_folders import link_folder, merge_in, merge_projects
 from engram.models.projects.projects import (
     PLACEHOLDER,
     SAME_REMOTE,
     ProjectRow,
     ensure_project,
     find_project_of_identity,
+    identities_of_project,
     is_shareable,
     list_projects,
     project_by_id,

@@ -20,7 +20,7 @@ from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.memory_changes import listeners, move_memories
 from engram.models.memories.tombstones import project_forgotten_ms
 from engram.models.projects.notes import drop_daily_logs
-from engram.models.projects.projects import MAX_NAME_CHARACTERS, ProjectRow, is_name_taken, keep_name, project_by_id
+from engram.models.projects.projects import ProjectRow, is_name_taken, keep_name, project_by_id
 from engram.models.sessions.turn_changes import (
     SORTED,
     join_in,
@@ -418,13 +418,6 @@ def list_hints(store: Reader) -> list[ProjectHints]:
     ]
 
 
-def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:
-    """Return the identities of a project's folder and of the folders that have been joined to it."""
-    folder = tables.ProjectFolder
-    joined = folder.select(folder.identity).where(folder.project_id == project.id).order_by(folder.identity)
-    return [project.identity, *store.fetch_values(joined)]
-
-
 @dataclass(frozen=True, slots=True)
 class ProjectCounts:
     sessions: int = 0
@@ -511,25 +504,3 @@ def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor:
     link_folder(tx, into, other.identity, other.root, reason)
     tx.run(tables.Project.delete().where(tables.Project.id == other.id))
     return moved
-
-
-def rename_project(store: Store, project: ProjectRow, name: str) -> str:
-    """Give a project another display name; return the name as stored.
-
-    The previous name remains the project's, because notes may be filed under it.
-
-    Raises:
-        BadRequest: the name is empty, too long, or is or was another project's.
-    """
-    name = " ".join("".join(char for char in name if char.isprintable()).split())
-    if not name or len(name) > MAX_NAME_CHARACTERS or "/" in name:
-        raise BadRequest(f"a project's name has 1 to {MAX_NAME_CHARACTERS} characters and no slash")
-    with store.transaction() as tx:
-        if is_name_taken(tx, name, identities_of_project(tx, project)):
-            raise BadRequest(
-                f"another project is or was named {name!r}: choose another name, or join the two with "
-                "`engram projects merge`"
-            )
-        keep_name(tx, project.id)
-        tx.run(tables.Project.update(name=name).where(tables.Project.id == project.id))
-    return name

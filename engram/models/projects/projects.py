@@ -12,6 +12,7 @@ from typing import Any
 
 from peewee import Query, Value, fn
 
+from engram.errors import BadRequest
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records, asks_rows, asks_values
@@ -247,6 +248,13 @@ def known_roots() -> Query:
     return own.union_all(folder.select(folder.root, Value(1), Value(0), folder.project_id))
 
 
+def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:
+    """Return the identities of a project's folder and of the folders that have been joined to it."""
+    folder = tables.ProjectFolder
+    joined = folder.select(folder.identity).where(folder.project_id == project.id).order_by(folder.identity)
+    return [project.identity, *store.fetch_values(joined)]
+
+
 #: Prefix of the identity of a project that has a folder only on other machines.
 PLACEHOLDER = "hub:"
 #: The reason recorded when such an identity becomes that of a local folder.
@@ -310,6 +318,28 @@ def ensure_project(
     else:
         row_id = tx.insert(tables.Project.insert(**columns, stable_id=secrets.token_hex(8), root=""))
     return _with_folder(tx, ProjectRow(id=row_id, identity=identity, name=name, root=""), root)
+
+
+def rename_project(store: Store, project: ProjectRow, name: str) -> str:
+    """Give a project another display name; return the name as stored.
+
+    The previous name remains the project's, because notes may be filed under it.
+
+    Raises:
+        BadRequest: the name is empty, too long, or is or was another project's.
+    """
+    name = " ".join("".join(char for char in name if char.isprintable()).split())
+    if not name or len(name) > MAX_NAME_CHARACTERS or "/" in name:
+        raise BadRequest(f"a project's name has 1 to {MAX_NAME_CHARACTERS} characters and no slash")
+    with store.transaction() as tx:
+        if is_name_taken(tx, name, identities_of_project(tx, project)):
+            raise BadRequest(
+                f"another project is or was named {name!r}: choose another name, or join the two with "
+                "`engram projects merge`"
+            )
+        keep_name(tx, project.id)
+        tx.run(tables.Project.update(name=name).where(tables.Project.id == project.id))
+    return name
 
 
 def _names_for(

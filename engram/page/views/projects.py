@@ -5,7 +5,8 @@ from __future__ import annotations
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.ingest.project_moves import find_moves
-from engram.models.projects.project_folders import list_merges, merge_projects, rename_project, undo_merge
+from engram.models.projects.project_folders import list_merges, merge_projects, undo_merge
+from engram.models.projects.projects import rename_project
 from engram.models.shown.usage import count_without_project
 from engram.models.work.work import pause as pause_scope
 from engram.models.work.work import resume as resume_scope

@@ -12,7 +12,7 @@ from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects import project_folders
-from engram.models.projects.projects import find_project, find_project_of_identity, list_projects, project_id_of_name
+from engram.models.projects.projects import find_project_of_identity, list_projects, project_id_of_name
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import load_turn
 from engram.models.work.work import pause
@@ -47,25 +47,6 @@ def test_a_project_is_not_merged_with_itself_or_while_one_is_paused(store: Store
             project_folders.merge_projects(store, into, project, "told", actor=Actor.USER)
 
     assert list_projects(store) == [into, other]
-
-
-@pytest.mark.parametrize("name", ["", "  \n ", "a/b", "x" * 61, "taken", "once taken"])
-def test_a_name_that_is_empty_too_long_or_another_projects_is_refused(store: Store, name: str) -> None:
-    project, taken = store_project(store, "a"), store_project(store, "once taken")
-    project_folders.rename_project(store, taken, "taken")
-
-    with pytest.raises(BadRequest):
-        project_folders.rename_project(store, project, name)
-
-    assert find_project(store, "a") == project
-
-
-def test_a_renamed_project_may_have_its_former_name_again(store: Store) -> None:
-    project = store_project(store, "a")
-
-    assert project_folders.rename_project(store, project, " two \x07 words ") == "two words"
-    assert project_id_of_name(store, "a") == project.id
-    assert project_folders.rename_project(store, project, "a") == "a"
 
 
 def test_hints_and_counts_are_each_projects_own(store: Store, keep: Callable[..., Memory]) -> None:

@@ -12,8 +12,14 @@ from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, find_memory
-from engram.models.projects.project_folders import MAX_MERGES, list_merges, merge_projects, rename_project, undo_merge
-from engram.models.projects.projects import ProjectRow, find_project, find_project_of_identity, list_projects
+from engram.models.projects.project_folders import MAX_MERGES, list_merges, merge_projects, undo_merge
+from engram.models.projects.projects import (
+    ProjectRow,
+    find_project,
+    find_project_of_identity,
+    list_projects,
+    rename_project,
+)
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import load_turn
 from tests.models.conversations import make_turn, store_project, store_turn

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
-from engram.models.projects.project_folders import rename_project
+from engram.models.projects.projects import rename_project
 from tests.models.conversations import store_project
 
 
@@ -18,6 +21,25 @@ def test_a_former_name_still_means_its_project(store: Store) -> None:
     assert projects.names_of_project(store, project.id) == {"old", "new"}
     assert projects.project_id_of_name(store, "old") == project.id
     assert projects.project_id_of_name(store, "never") is None
+
+
+@pytest.mark.parametrize("name", ["", "  \n ", "a/b", "x" * 61, "taken", "once taken"])
+def test_a_name_that_is_empty_too_long_or_another_projects_is_refused(store: Store, name: str) -> None:
+    project, taken = store_project(store, "a"), store_project(store, "once taken")
+    rename_project(store, taken, "taken")
+
+    with pytest.raises(BadRequest):
+        rename_project(store, project, name)
+
+    assert projects.find_project(store, "a") == project
+
+
+def test_a_renamed_project_may_have_its_former_name_again(store: Store) -> None:
+    project = store_project(store, "a")
+
+    assert rename_project(store, project, " two \x07 words ") == "two words"
+    assert projects.project_id_of_name(store, "a") == project.id
+    assert rename_project(store, project, "a") == "a"
 
 
 def test_a_name_is_taken_for_all_but_its_own_project(store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engram.models.engine.transaction import Store
-from engram.models.projects.project_folders import link_folder, list_hints, rename_project
+from engram.models.projects.project_folders import link_folder, list_hints
 from engram.models.projects.projects import (
     ensure_project,
     find_project,
@@ -13,6 +13,7 @@ from engram.models.projects.projects import (
     known_roots,
     list_projects,
     project_by_id,
+    rename_project,
 )
 from engram.transcripts.project import KnownRoot
 

@@ -19,8 +19,8 @@ from engram.models.memories.judgements import note_contradiction, open_contradic
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.open_memory import open_store
-from engram.models.projects.project_folders import keep_apart, kept_apart, list_hints, merge_projects, rename_project
-from engram.models.projects.projects import ProjectRow, ensure_project, find_project
+from engram.models.projects.project_folders import keep_apart, kept_apart, list_hints, merge_projects
+from engram.models.projects.projects import ProjectRow, ensure_project, find_project, rename_project
 from engram.models.rescue.backup import make_backup
 from engram.models.rescue.restore import Restored, restore_backup
 from engram.models.work.work import pause, paused_scopes, resume
