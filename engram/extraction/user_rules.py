@@ -400,7 +400,9 @@ def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | N
     lead = words.LEAD.match(sentence)
     if lead and words.ATTRIBUTES.match(lead["lead"]):
         return RuleRefusal.UNSURE
-    if languages.PERHAPS.match(sentence) or words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
+    if languages.PERHAPS.match(sentence) or languages.CONSIDERS.search(sentence):
+        return RuleRefusal.UNSURE
+    if words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
         return RuleRefusal.UNSURE
     if words.DANGLING.search(sentence) or LEFT_OUT in sentence or sentence.endswith((":", "：")):
         return RuleRefusal.DANGLING

@@ -242,6 +242,41 @@ PERHAPS = any_case(
     r"^(?:[^:]{0,40}:)?\W*(?:(?:maybe|perhaps|possibly|vielleicht|eventuell|evtl|peut-être|quizás?|tal vez|"
     r"a lo mejor|forse|magari|talvez|misschien|wellicht|być może|возможно|может быть)(?!\w)|たぶん|也许|或许)"
 )
+#: Verbs of somebody who has not decided, in the present: "ich überlege, ob". What follows them is no rule.
+_CONSIDERS = (
+    r"(?:i(?:['’]m| am)|we(?:['’]re| are)) (?:\w+ ){0,2}?(?:thinking (?:about|of|if|whether)|wondering|considering|"
+    r"debating|contemplating|pondering|undecided|unsure|not sure|on the fence)|(?:still )?(?:debating|undecided|unsure|"
+    r"not sure(?: yet)?) (?:if|whether)|(?:i|we) (?:do(?:n['’]?t| not) know|have(?:n['’]?t| not) decided)(?: yet)? "
+    r"(?:if|whether)|"
+    r"(?:ich|wir) (?:überleg|erwäg)en?|(?:überleg|erwäg)en? (?:ich|wir)|"
+    r"(?:ich|wir) denken? (?:\w+ ){0,2}?dar(?:über|an)|ich frage? mich|(?:ich|wir) spielen? mit dem gedanken|"
+    r"(?:(?:ich|wir) (?:\w+ ){0,4}?(?:nicht sicher|unsicher|unschlüssig)|keine ahnung|"
+    r"(?:ich|wir) (?:weiß|wissen)(?: \w+)? nicht),? ob|"
+    r"(?:je|on|nous) (?:réfléchi\w+|hésit\w+|envisag\w+)|j['’](?:hésite|envisage)|(?:je me|on se|nous nous) demand\w+|"
+    r"(?:je|on|nous) ne sa\w+ pas(?: \w+)? si|"
+    r"(?:estoy|estamos) (?:\w+ )?(?:pensando|valorando|considerando|evaluando|dudando)|(?:me pregunt|nos preguntam)os?|"
+    r"no (?:sé|sabemos)(?: \w+)? si|dud(?:o|amos) si|"
+    r"(?:sto|stiamo) (?:\w+ )?(?:pensando|valutando|considerando)|mi chiedo|ci chiediamo|"
+    r"non (?:so|sappiamo)(?: \w+)? se|"
+    r"(?:estou|estamos) (?:\w+ )?(?:a (?:pensar|considerar|avaliar)|pensando|considerando|avaliando)|"
+    r"(?:me pergunto|pergunto-me)|não (?:sei|sabemos)(?: \w+)? se|"
+    r"(?:ik|we|wij) (?:overweeg|overwegen|twijfel\w*)|(?:ik|we|wij) denk(?:en)? (?:er(?:over|aan)|na over)|"
+    r"ik vraag me af|(?:ik weet|we weten)(?: \w+)? niet of|"
+    r"zastanawia(?:m|my) się|rozważa(?:m|my)|(?:nie wiem|nie wiemy|nie jestem pewi\w+),? czy|"
+    r"(?:я |мы )?(?:размышля(?:ю|ем)|подумыва(?:ю|ем))|(?:я |мы )?дума(?:ю|ем)(?:,| (?:о том|над тем))|"
+    r"(?:я |мы )?не (?:знаю|знаем|уверен\w*),? (?:стоит|надо|нужно|будем|\w+ ли)"
+)
+#: A sentence that only says that something is considered. "If I wonder whether …" and "not sure if you know, but …" may
+#: be rules.
+CONSIDERS = any_case(
+    r"^(?:[^:]{0,40}:)?\W*(?!(?:if|when|whenever|wenn|falls|si|quand|cuando|se|quando|als|jeśli|gdy|если|когда)(?!\w))"
+    rf"(?:\w+[,:]? ){{0,2}}?(?:{_CONSIDERS})(?!\w)"
+    r"(?!.{0,40}[,;–—-] (?:but|aber|mais|pero|ma|mas|maar|ale|но) (?:\w+ ){0,3}(?:always|never|immer|nie\w*|toujours|"
+    r"jamais|siempre|nunca|sempre|mai|altijd|nooit|zawsze|nigdy|всегда|никогда)(?!\w))|"
+    r"(?:検討(?:中|して)|考えて(?:い|る)|迷って|悩んで)\w{0,6}\W*$|"
+    r"(?:在(?:考虑|想|琢磨|犹豫|纠结)|(?:考虑|犹豫|纠结)(?:要不要|是否|是不是)|不(?:确定|知道)(?:以后)?(?:要不要|是否|是不是))|"
+    r"(?:고민|고려|검토|생각) ?(?:중|하고 있)\w{0,6}\W*$"
+)
 #: Somebody else's words, or irony.
 DOUBTFUL = any_case(
     r"(?<!\w)(?:sag(?:t|te)|meint\w*|schreibt|schrieb|laut|angeblich|dit|disait|selon|dice|dijo|según|secondo|diz|"

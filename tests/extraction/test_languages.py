@@ -151,6 +151,48 @@ def test_a_plan_for_the_future_is_not_a_rule(sentence: str) -> None:
     assert not rules(sentence)
 
 
+@each_case(
+    "sentence",
+    [
+        "I'm wondering if from now on we always squash commits",
+        "we haven't decided yet whether we never use barrel files",
+        "Ich überlege, ob wir künftig immer Biome nehmen.",
+        "Aktuell erwägen wir, ab sofort immer Tabs zu verwenden",
+        "keine Ahnung, ob wir ab jetzt immer Cypress nehmen",
+        "Je réfléchis à toujours utiliser yarn dans ce dépôt.",
+        "on ne sait pas si désormais on utilise toujours Biome",
+        "Estamos valorando usar siempre Cypress a partir de ahora.",
+        "no sé si de ahora en adelante usamos siempre espacios",
+        "Sto pensando se d'ora in poi usare sempre yarn.",
+        "ainda estou a pensar: não sei se a partir de agora usamos sempre yarn",
+        "We denken erover na om vanaf nu altijd yarn te gebruiken",
+        "Zastanawiam się, czy od teraz zawsze używać spacji.",
+        "Мы думаем о том, чтобы всегда использовать Biome",
+        "今後は常にyarnを使うか検討中です。",
+        "我在考虑以后要不要一直用yarn",
+        "앞으로 항상 yarn을 쓸지 고민하고 있어요",
+    ],
+)
+def test_what_is_only_considered_is_not_a_rule(sentence: str) -> None:
+    assert not rules(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "From now on always ask me when you are wondering whether a test is needed.",
+        "Keine Ahnung, ob du das weißt, aber wir verwenden hier immer pnpm.",
+        "Désormais, demande-moi toujours si tu ne sais pas si un test est utile.",
+        "Réfléchis toujours avant de modifier une migration.",
+        "A partir de ahora pregunta siempre si no sabes qué versión usar.",
+        "Pensa sempre ai test prima di fare commit.",
+        "今後は必ず考えてから実装してください。",
+    ],
+)
+def test_a_rule_about_considering_is_one(sentence: str) -> None:
+    assert [found.sentence for found in rules(sentence)] == [sentence]
+
+
 @pytest.mark.parametrize(
     "sentence",
     [
