@@ -10,6 +10,10 @@ TORCH_INDEX ?=
 PROJECTS ?=
 # Processes that run the tests: twice the processors of a small machine, since many tests wait for processes.
 WORKERS ?= 4
+# Temporary files of the tests lie in memory where Linux has 4 GB of room there and can run programs from it: a quarter
+# less time than on a disk. `make test TMPDIR=/tmp` keeps them on the disk.
+IN_MEMORY = $(shell folder=/dev/shm; grep -s " $$folder tmpfs " /proc/mounts | grep -qv noexec && [ -w $$folder ] && \
+  [ "$$(df -Pm $$folder | awk 'END { print $$4 }')" -ge 4096 ] && echo $$folder)
 # More arguments: for `engram up`, for pytest, or for `python -m bench`.
 ARGS ?=
 
@@ -50,7 +54,7 @@ run: $(VENV)/.installed
 
 # Only where CI=true does this install the browser; elsewhere the tests that need one are skipped.
 test: $(VENV)/.dev lint $(if $(filter true,$(CI)),browser-setup)
-	$(BIN)/python -m pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	TMPDIR="$${TMPDIR:-$(IN_MEMORY)}" $(BIN)/python -m pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 browser: $(VENV)/.dev
 	$(BIN)/python -m pytest -m browser tests/page $(ARGS)

@@ -387,7 +387,7 @@ def test_a_memory_that_cannot_be_opened_is_told_and_looked_at_again(
     home.memory_db.write_bytes(b"no database at all, but long enough to be taken for a damaged one" * 100)
 
     up_commands._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
-    monkeypatch.setattr(up_commands, "console", lambda: Console(force_terminal=True, width=100))
+    monkeypatch.setattr(up_commands, "console", lambda: Console(force_terminal=True, width=400))
     up_commands._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
 
     assert capsys.readouterr().out.count("is damaged") >= 2

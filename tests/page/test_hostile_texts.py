@@ -69,7 +69,8 @@ def harm(browser: Browser, page: ServedPage, shown: Sequence[str], *, is_change_
     found: set[str] = set()
 
     def is_write(answer: Response) -> bool:
-        return answer.request.method == "POST"
+        """A text of an earlier page asks too, at that page's address, and is refused."""
+        return answer.request.method == "POST" and answer.url.startswith(page.home)
 
     outside: set[Request] = set()
 
