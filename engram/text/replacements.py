@@ -51,6 +51,11 @@ _ENDS = (
     r"(?=[\s.!;)]*$|[,;:.–—-]+ ?(?:so|(?:and )?(?:please )?(?:use|always|from now on)|also|donc|así que|quindi|então|"
     r"dus|więc|поэтому)\b)"
 )
+_LATER = (
+    r"(?:from now on|going forward|as of (?:today|now)|ab (?:jetzt|sofort|heute)|von jetzt an|jetzt|künftig|désormais|"
+    r"dorénavant|maintenant|a partir de ahora|de ahora en adelante|ahora|d['’]ora in poi|da oggi|adesso|ora|"
+    r"a partir de agora|agora|vanaf nu|nu|od teraz|teraz|теперь|с этого момента)"
+)
 #: The team switched from one thing to another. The sentence must begin with these words and say nothing else, because
 #: additional words often mean that the switch was only in one place, by somebody else, long ago, or never made.
 _MOVED = tuple(
@@ -78,7 +83,19 @@ _MOVED = tuple(
         # "redis is gone" alone may report that it has crashed.
         rf"we(?:['’]ve| have)? {_JUST}(?:moved|switched|migrated)(?: over)? to [^,;:.?]{{2,40}}[,;.–—-]+ ?(?:so )?"
         rf"{_OLD} is gone{_ENDS}",
-        rf"{_OLD} is gone[,;.–—-]+ ?(?:so )?(?:please )?use\b",
+        rf"we(?:['’]re| are) (?:all )?(?:now )?(?:on|using) {_NAME}(?: {_NAME})?? now[,;.–—-]+ ?(?:so )?{_OLD} is "
+        rf"(?:gone|out){_ENDS}",
+        rf"{_OLD} is gone[,;.–—-]+ ?(?:so )?(?:please )?(?:use\b|we(?:['’]re| are)(?: all)?(?: now)? (?:on|using) "
+        rf"{_NAME} now\W*$)",
+        rf"wir sind (?:jetzt|nun) (?:auf|bei) {_NAME}[,;.–—-]+ ?(?:also )?{_OLD} ist (?:raus|weg|Geschichte){_ENDS}",
+        # "No more tests, let's ship" ends only the work of today.
+        rf"(?:please )?no more {_OLD}(?: please)?(?:[,;.–—-]+ ?(?:just |only )?[\w.+#@/-]{{2,40}}(?: {_NAME})?)?,? "
+        rf"{_LATER}\W*$",
+        rf"{_LATER},? (?:please )?no more {_OLD}(?: please)?\W*$",
+        rf"{_LATER},? (?:bitte )?keine?n? {_OLD} mehr(?: bitte)?\W*$",
+        rf"(?:bitte )?keine?n? {_OLD} mehr {_LATER}\W*$",
+        rf"(?:please )?stop using {_OLD}(?: for [^,;:.?]{{2,40}})?[,;:.–—-]+ ?(?:(?:and|but|please|always) ){{0,3}}use "
+        rf"{_NEW}(?: for [^,;:.?]{{2,40}}?)?,? {_LATER}\W*$",
         rf"{_OLD} is (?:history|not used any ?more|no longer used){_ENDS}",
         rf"wir (?:ver|be)?(?:wenden|nutzen|nehmen) {_JUST}(?:keine?n? {_OLD} mehr|(?P<left>{_NAME}) nicht mehr){_ENDS}",
         rf"(?:on|nous) n['’e] ?utilis(?:e|ons) plus {_OLD}{_ENDS}",
@@ -88,11 +105,6 @@ _MOVED = tuple(
         rf"(?P<old>{_LATIN})\s?から\s?(?P<new>{_LATIN})\s?に(?:移行|切り替え|乗り換え)(?:しました|ました|した|た)\W*$",
         rf"(?:我们)?(?:已经)?从\s?(?P<old>{_LATIN})\s?(?:切换|换|迁移|迁)(?:成|到|为)了\s?(?P<new>{_LATIN})\W*$",
     )
-)
-_LATER = (
-    r"(?:from now on|going forward|as of (?:today|now)|ab (?:jetzt|sofort|heute)|von jetzt an|jetzt|künftig|désormais|"
-    r"dorénavant|maintenant|a partir de ahora|de ahora en adelante|ahora|d['’]ora in poi|da oggi|adesso|ora|"
-    r"a partir de agora|agora|vanaf nu|nu|od teraz|teraz|теперь|с этого момента)"
 )
 _HERE = (
     rf"(?:(?:,? (?:{_LATER}|in all (?:my |our )?(?:projects|repos\w*)|here|everywhere|now|hier|ici|aquí|"
@@ -129,7 +141,8 @@ _USES = any_case(
 _LETTER = r"[A-Za-z0-9\u00c0-\u024f\u0400-\u04ff+#@/_-]"
 _GOES_ON = any_case(
     r"[\s.!)'\"`”]*(?:$|[,;:(–—]|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]|\b(?:for|in|with|here|as|to|on|when|at|by|"
-    r"everywhere|only|now|always|and|instead|unless|if|because|since|für|zum|zur|als|im|bei|mit|hier|überall|und|wenn|"
+    r"everywhere|only|now|always|and|instead|unless|if|because|since|before|after|whenever|every|bevor|vor|nach|avant|"
+    r"après|antes|después|prima|dopo|depois|für|zum|zur|als|im|bei|mit|hier|überall|und|wenn|"
     r"verwenden|benutzen|nutzen|nehmen|pour|dans|comme|ici|partout|avec|et|para|en|aquí|como|con|y|siempre|per|qui|"
     r"come|nel|aqui|voor|om|gebruiken|do|w|jako|tutaj|для|в|как|здесь|тут|и)\b)"
 )
@@ -195,7 +208,7 @@ def is_used_in(rule: str, name: str) -> bool:
     A rule about a part of it ("npm audit"), or one that prefers another thing, does not count.
     """
     favoured = _BUT_NOT.split(rule)[0]
-    named = re.search(rf"(?<!{_LETTER}){re.escape(name)}(?!{_LETTER})(?P<rest>.*)", favoured, re.IGNORECASE)
+    named = re.search(rf"(?<!{_LETTER}){re.escape(name)}(?:\.js\b|(?!{_LETTER}))(?P<rest>.*)", favoured, re.IGNORECASE)
     return bool(named and _USES.search(favoured) and _GOES_ON.match(named["rest"]))
 
 
