@@ -28,7 +28,12 @@ class Memory:
         """One read: some entries of a session, then stored."""
         _, state = load_cursor(dump_cursor(Position(), self.states.get(session, ReaderState())))
         resume = {key: self.turns[key] for key in state.turns_to_resume if key in self.turns}
-        builder = TurnBuilder(session, state=state, resume=resume, owner=self._owner)
+
+        def holder(uuid: str) -> Turn | None:
+            turn = self.turns.get(self.owners.get(uuid, ""))
+            return turn if turn is not None and turn.session_id == session else None
+
+        builder = TurnBuilder(session, state=state, resume=resume, owner=self._owner, holder=holder)
         for entry in entries:
             builder.add(entry)
         built = builder.finish(close=close)

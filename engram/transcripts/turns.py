@@ -477,7 +477,8 @@ def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
         behind = turn.behind if is_linked or turn.behind != AT_START else ""
         parent = owner.get(behind, place - 1)
         replaced = place_of.get(behind)
-        if replaced is not None:
+        # A turn that went on after the other prompt was not rewound: two processes wrote the session.
+        if replaced is not None and not _went_on(turns[replaced], turn):
             parent = parents[replaced]
             branch = _branch(replaced, parents)
             gone |= branch
@@ -492,6 +493,11 @@ def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
             place_of[behind] = place
         owner.update(dict.fromkeys((turn.key, *(entry.uuid for entry in turn.entries)), place))
     return [turn for place, turn in enumerate(turns) if place not in gone]
+
+
+def _went_on(turn: Turn, other: Turn) -> bool:
+    """Return True if a turn has entries that are newer than the beginning of another one."""
+    return turn.ended_at_ms is not None and other.started_at_ms is not None and turn.ended_at_ms > other.started_at_ms
 
 
 def without_rewound(turns: Sequence[Turn]) -> list[Turn]:

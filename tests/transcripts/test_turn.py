@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from turn_memory import Memory, Script
 
-from engram.transcripts.turns import Opening, Role
+from engram.transcripts.turns import Opening, Role, standing_turns
 
 
 def only(memory: Memory) -> Any:
@@ -165,6 +165,61 @@ def test_a_prompt_without_a_uuid_is_kept(memory: Memory, script: Script) -> None
 
     assert only(memory).key.startswith("n:")
     assert only(memory).reply == "done"
+
+
+# -- two processes that resume one session
+
+
+def test_two_processes_write_one_session(memory: Any, script: Any) -> None:
+    script.user("Build the dam.", parentUuid=None)
+    start = script.says("Built.", parentUuid=script.entries[-1].uuid)
+    bank = script.user("Which bank?", parentUuid=start)
+    lock = script.user("Which lock?", parentUuid=start)
+    left = script.says("The left bank.", parentUuid=bank)
+    memory.feed("s", script.entries)
+    brass = script.says("The brass lock.", parentUuid=lock)
+    block = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make bank"}}
+    call = script.add({"type": "assistant", "message": {"id": "m", "content": [block]}, "parentUuid": left})
+    script.says("Brass it is.", parentUuid=brass)
+    failed = {"type": "tool_result", "tool_use_id": "t1", "content": "Exit code 2\nError: no sand", "is_error": True}
+    script.user([failed], parentUuid=call)
+    memory.feed("s", script.entries[5:])
+
+    by_prompt = {turn.prompt: turn for turn in memory.turns.values()}
+    assert by_prompt["Which bank?"].reply == "The left bank."
+    assert [action.exit_code for action in by_prompt["Which bank?"].actions] == [2]
+    assert by_prompt["Which lock?"].reply == "The brass lock.\n\nBrass it is."
+    assert [turn.prompt for turn in standing_turns(list(memory.turns.values()))] == list(by_prompt)
+
+
+def test_an_answer_to_no_known_entry_follows_the_last_prompt(memory: Any, script: Any) -> None:
+    script.user("Build the dam.", parentUuid=None)
+    script.user("Which bank?", parentUuid=None)
+    script.says("The left bank.", parentUuid="of-a-line-that-is-not-read")
+    memory.feed("s", script.entries)
+
+    assert [turn.reply for turn in memory.turns.values()] == ["", "The left bank."]
+
+
+def test_a_queued_prompt_joins_the_turn_that_is_going_on(memory: Any, script: Any) -> None:
+    start = script.user("Build the dam.", parentUuid=None)
+    script.queue("enqueue", "Which bank?")
+    script.queue("remove")
+    script.says("The left bank.", parentUuid=start)
+    memory.feed("s", script.entries)
+
+    assert [turn.reply for turn in memory.turns.values()] == ["", "The left bank."]
+
+
+def test_a_prompt_that_was_rewound_takes_no_answer_with_it(memory: Any, script: Any) -> None:
+    start = script.user("Draw the dam.", parentUuid=None)
+    build = script.user("Build it.", parentUuid=start)
+    script.says("Built of clay.", parentUuid=build)
+    again = script.user("Build it of stone.", parentUuid=start)
+    script.says("Built of stone.", parentUuid=again)
+    memory.feed("s", script.entries)
+
+    assert [turn.reply for turn in standing_turns(list(memory.turns.values()))] == ["", "Built of stone."]
 
 
 # -- forks and resumed copies
@@ -412,6 +467,10 @@ STEPS = st.lists(
             "sidechain",
             "interrupt",
             "nouuid",
+            "prompt in A",
+            "reply in A",
+            "prompt in B",
+            "reply in B",
         ]
     ),
     min_size=1,
@@ -421,7 +480,12 @@ STEPS = st.lists(
 
 def play(script: Script, steps: list[str]) -> None:
     typed = "typed 0"
+    last: dict[str, str | None] = {"A": None, "B": None}
     for number, step in enumerate(steps):
+        if step.endswith((" in A", " in B")):
+            process, say = step[-1], script.user if step.startswith("prompt") else script.says
+            last[process] = say(f"{step} {number}", parentUuid=last[process])
+            continue
         if step == "enqueue":
             typed = f"typed {number % 5}"
         {

@@ -34,7 +34,7 @@ from engram.transcripts.claude_code.entry import RECORDS, Entry, Kind, parse_lin
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.growing_file import Chunk, Line, Position, holds_prefix
-from engram.transcripts.json_values import storable_id
+from engram.transcripts.json_values import storable_id, storable_text
 from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, record_in, too_long_lines
 from engram.transcripts.speaker import Speaker, claude_code_speaker
 from engram.transcripts.transcript_files import Skipped, Walk
@@ -203,6 +203,7 @@ class _Portion:
             owner=self._owner,
             load=self._load if state.is_reread else _none,
             holder=stored.holder,
+            ancestors=lambda entry: (parent for parent, _ in self._ancestors(entry)),
             is_subagent=source.is_subagent,
             note_environment=self.environment.append,
         )
@@ -285,23 +286,34 @@ class _Portion:
 
         The lines between the two may be of a type that is not read, so they are looked up in the file.
         """
-        before: bytes | None = None
-        parent = storable_id(entry.data.get("parentUuid"))
-        for _ in range(_MAX_PARENTS):
+        for parent, named in self._ancestors(entry):
+            if named == self._source.path.stem:
+                return True
             if not parent or self._sessions.get(parent):
                 break
             if parent in self._sessions or self._stored.holder(parent) is not None:
                 return True
+        return False
+
+    def _ancestors(self, entry: Entry) -> Iterator[tuple[str, str]]:
+        """Yield the id of the line that an entry follows, then that of the line which that one follows, and so on.
+
+        Beside each id stands the session that the line with this link names; "" for the entry itself. The lines after
+        the first are looked up in the file.
+        """
+        before: bytes | None = None
+        parent, named = storable_id(entry.data.get("parentUuid")), ""
+        for _ in range(_MAX_PARENTS):
+            yield parent, named
+            if not parent:
+                break
             before = _bytes_before(self._source.path, entry.offset) if before is None else before
             at = before.rfind(b'"uuid":"%b"' % parent.encode())
             line = before[before.rfind(b"\n", 0, at) + 1 : before.find(b"\n", at)] if at >= 0 else b""
             found = record_in(Line(0, len(line), 0, line))
             if isinstance(found, Unreadable):
                 break
-            if found.get("sessionId") == self._source.path.stem:
-                return True
-            parent = storable_id(found.get("parentUuid"))
-        return False
+            parent, named = storable_id(found.get("parentUuid")), storable_text(found.get("sessionId"))
 
     def _load(self, key: str) -> Turn | None:
         turn = self._stored.load(key)

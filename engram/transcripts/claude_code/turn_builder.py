@@ -2,7 +2,8 @@
 
 The rules:
 
-* A prompt opens a turn. The turn includes every entry up to the next prompt.
+* A prompt opens a turn. The turn includes every entry up to the next prompt. If two processes write one session, their
+  lines alternate, and an entry belongs to the turn of the entry that it follows (``_follow``).
 * Every user, assistant and system entry with a uuid belongs to exactly one turn, in whichever file it was read first.
   An entry that already belongs to a turn (a fork, a resumed copy, a rewritten file) is skipped. The entries after a
   copied prompt are a continuation turn.
@@ -164,6 +165,7 @@ class TurnBuilder:
         owner: Callable[[str], str | None] = lambda uuid: None,
         load: Callable[[str], Turn | None] = lambda key: None,
         holder: Callable[[str], Turn | None] = lambda uuid: None,
+        ancestors: Callable[[Entry], Iterable[str]] = lambda entry: [storable_id(entry.data.get("parentUuid"))],
         is_subagent: bool = False,
         note_environment: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -176,6 +178,8 @@ class TurnBuilder:
             owner: returns the key of the stored turn to which an entry's uuid belongs; None if there is none.
             load: returns the stored turn with a key, if the session is being reread.
             holder: returns the stored turn of the session that contains an entry.
+            ancestors: yields the ids of the lines that an entry follows, the nearest first, including lines that are
+                not read.
             note_environment: receives the result of every tool call that showed an environment file.
             is_subagent: True for a subagent's own file, in which the lines count, but none of them is a user's prompt.
         """
@@ -185,6 +189,7 @@ class TurnBuilder:
         self._note_environment = note_environment
         self._owner = owner
         self._holder = holder
+        self._ancestors = ancestors
         self._turns = OpenTurns(session_id, state, resume or {}, load)
         self._queue = Queue.load(state.queue)
         self._previous = state.previous
@@ -341,6 +346,8 @@ class TurnBuilder:
         draft = self._turns.current
         if draft is None:
             draft = self._turns.open_continuation(entry)
+        elif draft.opening is Opening.PROMPT and BEHIND in draft.extra and "element" not in draft.extra:
+            draft = self._follow(entry, draft)
         self._turns.record(draft, entry)
         if entry.is_aside and not self._is_subagent:
             return
@@ -349,6 +356,24 @@ class TurnBuilder:
             add_reply(draft, entry, with_dialogs=with_dialogs)
         elif entry.kind is Kind.USER:
             add_results(draft, entry, with_dialogs=with_dialogs, note_environment=self._note_environment)
+
+    def _follow(self, entry: Entry, current: Draft) -> Draft:
+        """Continue with the turn that an entry follows, which is not the current one if two processes write a session.
+
+        Only a prompt in a line of its own takes its answer with it: a queued prompt joins the turn that is going on.
+        """
+        for parent in self._ancestors(entry):
+            key = self._turns.seen.get(parent)
+            if key == current.key or (
+                key is None and any(known.uuid == parent for known in current.entries[: current.entries_before])
+            ):
+                break
+            turn = self._holder(parent) if parent and key is None else None
+            draft = self._turns.draft_of(turn) if turn is not None else self._turns.find(key) if key else None
+            if draft is not None:
+                self._turns.go_on(draft)
+                return draft
+        return current
 
     # -- which turn an entry belongs to
 
