@@ -73,21 +73,11 @@ class Candidate:
 INJECTION_MARKER = "engram-memories"
 
 _OWN = any_case(rf"</?{INJECTION_MARKER}\b|\[(?:ep|q)_[0-9a-z]{{6,}}\]")
-_LOG_LINE = lazy_regex(
-    r"^\s*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|"
-    r"at \S+ ?\(|File \"|Traceback|goroutine \d|--- (?:FAIL|PASS)|=== RUN|[+-]{3} [ab]/|@@ |\$ |> )"
-)
 
 
 def is_own(text: str) -> bool:
     """Return True if the text contains text that Engram injected."""
     return bool(_OWN.search(text))
-
-
-def is_log(text: str) -> bool:
-    """Return True if most lines belong to a pasted log, stack trace or diff."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return len(lines) >= 3 and sum(bool(_LOG_LINE.match(line)) for line in lines) * 2 >= len(lines)
 
 
 # -- Recognise a proposal that repeats a memory judged wrong or outdated. Pure.

@@ -127,6 +127,25 @@ def test_a_rule_in_a_pasted_block_is_not_the_users_word(make: type[Make]) -> Non
     assert keep(make.turn(pasted, "It is a rule of a log server.")) == []
 
 
+LOGS = (
+    "=== RUN   TestA\n--- FAIL: TestA (0.01s)\n    a_test.go:12: always use the pool here\n--- PASS: TestB (0.00s)",
+    "2026-01-02T10:00:00 start\n2026-01-02T10:00:01 WARN always retry on timeout\n2026-01-02T10:00:02 stop",
+    "TypeError: x is undefined\n    at foo (/a/b.js:3:4)\n    at bar (/a/c.js:9:1)",
+    'Traceback (most recent call last):\n  File "a.py", line 3\n    never_call(x)\nValueError: Always pass it',
+    "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-Never use tabs.\n+Always use tabs.",
+    "INFO Always use the pool.\nINFO Never block the loop.\nWARN We always retry twice here.\nDEBUG done",
+)
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_a_rule_is_kept_beside_a_pasted_log_but_nothing_in_the_log(make: type[Make], log: str) -> None:
+    rule = "From now on, always run the linter before you commit."
+
+    for prompt in (f"{rule}\n\n{log}", f"{log}\n\n{rule}"):
+        assert [kept.summary for kept in keep(make.turn(prompt, "Noted."))] == [rule]
+    assert keep(make.turn(log, "It failed.")) == []
+
+
 @pytest.mark.parametrize("text", [CLOSING, "Always write the failing test before the fix."])
 def test_engrams_own_text_does_not_come_back(make: type[Make], text: str) -> None:
     told = f"<{INJECTION_MARKER}>\n{text}\n</{INJECTION_MARKER}>"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engram.extraction.candidate import INJECTION_MARKER, is_log, is_own
+from engram.extraction.candidate import INJECTION_MARKER, is_own
+from engram.extraction.model.grounding import is_log
 
 
 def test_engrams_own_text_is_recognised() -> None:

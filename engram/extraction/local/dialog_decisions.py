@@ -62,10 +62,6 @@ _PASSING = any_case(
 )
 #: Words in the lead-in of a list that state a plan's purpose.
 _AIM = any_case(r"\b(?:to|for|so that|instead of|rather than|because)\b")
-#: Headings in a plan under which its reason is stated.
-_REASON_HEADING = any_case(
-    r"\b(?:context|summary|goals?|problem|overview|why|background|motivation|purpose|objective)\b"
-)
 #: A heading that only says that it is a plan, before the plan's own title: "Implementation Plan: …", "Plan – …".
 _PLAN_LABEL = any_case(
     r"^(?:(?:the|final|detailed|revised|updated|implementation|development|technical|action|work|project) )*plan"
@@ -170,9 +166,9 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
 
 
 def _purpose(plan: str) -> list[str]:
-    """Return the complete sentences of the first section of a plan that states its purpose."""
+    """Return the complete sentences in which a plan states its purpose: those of its first section with prose."""
     prose = [s for s in split(plan) if s.block is Block.PROSE and len(s.text.split()) >= MIN_PURPOSE_WORDS]
-    prose = [s for s in prose if not s.topic or _REASON_HEADING.search(s.topic) or s.topic == prose[0].topic]
+    prose = [s for s in prose if s.topic in ("", prose[0].topic)]
     whole = [s for s in prose if s.text.endswith((".", "!"))]
     whole = whole or [s for s in prose[:1] if s.text.endswith(":") and _AIM.search(s.text)]
     return [ended(s.text) for s in whole if s.topic == whole[0].topic]

@@ -15,7 +15,6 @@ from engram.extraction.candidate import (
     ExtractionContext,
     NearMemory,
     Statements,
-    is_log,
     is_own,
 )
 from engram.extraction.local.dialog_decisions import decisions, without_dialogs
@@ -137,7 +136,7 @@ def _rule(turn: Turn, said: TextBlock, rule: Judgement, *, scope: Scope) -> Cand
 def users_texts(turn: Turn) -> Iterator[TextBlock]:
     """Yield the texts of a turn in which the user may state a rule."""
     for said in () if turn.is_unsent else turn.users_texts:
-        if not is_own(said.text) and not is_log(said.text):
+        if not is_own(said.text):
             yield said
 
 

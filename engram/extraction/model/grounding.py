@@ -13,7 +13,6 @@ from engram.extraction.candidate import (
     NearMemory,
     Statements,
     cut_content,
-    is_log,
     is_own,
 )
 from engram.extraction.model.model_answer import (
@@ -63,6 +62,16 @@ _SHORTS = lazy_regex(r"[^\s,;\[\]]+")
 #: A quotation inside a summary.
 _QUOTED = lazy_regex(r"\"[^\"]+\"|“[^”]+”")
 _ELLIPSIS = lazy_regex(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
+_LOG_LINE = lazy_regex(
+    r"^\s*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|"
+    r"at \S+ ?\(|File \"|Traceback|goroutine \d|--- (?:FAIL|PASS)|=== RUN|[+-]{3} [ab]/|@@ |\$ |> )"
+)
+
+
+def is_log(text: str) -> bool:
+    """Return True if most lines belong to a pasted log, stack trace or diff."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return len(lines) >= 3 and sum(bool(_LOG_LINE.match(line)) for line in lines) * 2 >= len(lines)
 
 
 @dataclass(slots=True)
