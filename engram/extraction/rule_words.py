@@ -53,7 +53,9 @@ SURE = any_case(
     rf"{_YOU_MUST} (?:always|never) {_VERB} (?:with |for |to )?(?:me|us)|from now on|"
     r"(?:our|my) (?:\w+ ){0,2}(?:convention|rule|policy|standard)s?|going forward|in future|"
     r"as a (?:general )?rule|make it a habit|(?:every|each) time you|(?:before|after) (?:every|each)|"
-    r"we(?:'ve| have)? (?:decided|agreed))\b"
+    r"we(?:'ve| have)? (?:decided|agreed))\b|"
+    rf"{_START}(?:don['’]?t|do not) (?!(?:you|worry|think|know|remember|forget|believe|care|want)\b){_VERB} "
+    r"[^,;:?]{3,100},? ever(?: again)?\W*$"
 )
 _LATER = r"(?:(?:the |all |any |every )?(?:future|later|further)\b(?: \w+)?)"
 _NOTE = r"(?:(?:(?:an? |one )?(?:mental )?note|fyi|just so you know(?: it)?) )?"
@@ -467,13 +469,27 @@ RULES_HEADING = any_case(
     r"going forward|remember|in (?:the )?future|principles|code style|workflow|how we work|regeln|r[eè]gles|reglas|"
     r"regole|regras|regels|zasady|правила)\b|ルール|規約|规则|规范|규칙"
 )
+#: A heading that says nothing but that the rules of the project follow, so that a point needs no word such as always.
+PROJECT_RULES = any_case(
+    r"^\W*(?:(?:here are|these are|remember|please follow) )?(?:(?:the|our|my|some|general|standing|coding) ){0,3}(?:"
+    r"(?:house|project|team|repo) rules(?: (?:for|of|in) (?:this|our|the) (?:repo\w*|project|code ?base))?|"
+    r"rules (?:for|of|in) (?:this|our|the) (?:whole )?(?:repo\w*|project|code ?base)|"
+    r"(?:haus|projekt)?regeln (?:für|in) (?:dieses|diesem|unser\w*|das) (?:repo\w*|projekt)|projektregeln|"
+    r"règles (?:de ce|du|pour ce|de notre) (?:projet|dépôt)|reglas (?:de(?: este|l)|para este) (?:proyecto|repo\w*)|"
+    r"regole (?:di questo|del|per questo) (?:progetto|repo\w*)|regras (?:deste|do|para este) (?:projet?o|repo\w*)|"
+    r"regels voor dit (?:project|repo\w*)|zasady (?:tego projektu|w tym projekcie)|правила (?:этого )?проекта)\W*$"
+)
 OPTIONS_HEADING = any_case(
     r"\b(?:options?|either|which|choose|pick|alternatives?|should (?:we|i)|what about|decide|proposals?|suggestions?|"
     r"questions?|ideas?|candidates|variants?)\b|\?"
 )
 
-#: A request to judge or process the items of a list.
-JUDGES = any_case(r"\b(?:compare|rank|rate|review|explain|summari[sz]e|translate|check|evaluate)\b")
+#: A request to judge, process or write the items of a list, and a heading that says that they are somebody else's.
+JUDGES = any_case(
+    r"\b(?:compare|rank|rate|review|explain|summari[sz]e|translate|check|evaluate)\b|"
+    r"^\W*(?:please )?(?:write|draft|invent|propose)\b|(?-i:\b[A-Z])\w+['’]s (?:\w+ )?(?:rules|conventions)\b|"
+    r"\brules of the (?!repo|project|code|team|house)\w"
+)
 #: A short sentence that names an alternative to the one before it, in several languages: "Or Deno."
 OFFERS_ANOTHER = any_case(r"^\W*(?:or|oder|ou|o|of|или)\b(?! (?:else|course|so|sea|seja)\b)(?:\W+[\w'’.-]+){1,4}\W*$")
 #: A choice between always and never.

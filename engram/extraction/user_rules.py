@@ -289,13 +289,19 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
     beginning = _beginning(wording, after)
     if beginning == "sure" and not sentence.startswith(wording) and not words.FROM_NOW_ON.search(wording):
         beginning = "unmistakable"  # A polite request may be about the program: "can you please always show the date?".
-    if beginning == "rule" and score < floors["unsure"] and not (is_order and score >= floors["order"]):
+    is_listed = statement.block is Block.BULLET and words.PROJECT_RULES.match(statement.lead or statement.topic)
+    if (
+        not is_listed
+        and beginning == "rule"
+        and score < floors["unsure"]
+        and not (is_order and score >= floors["order"])
+    ):
         return None
     refusal = _refusal(wording, statement, after)
     is_worded_so = beginning != "rule" or _has_lasting_word(sentence)
     if refusal is None and _is_remembered_for_now(sentence, after):
         refusal = RuleRefusal.MOMENT
-    if refusal is None and not (is_worded_so and score >= floors[beginning]):
+    if refusal is None and not is_listed and not (is_worded_so and score >= floors[beginning]):
         by_words = RuleRefusal.UNSURE if is_worded_so else RuleRefusal.UNWORDED
         refusal = RuleRefusal.ORDER if is_order and score >= floors["order"] else by_words
     is_decision = words.TEAM.search(sentence) or languages.DECIDES.search(sentence)
@@ -442,7 +448,9 @@ def _is_in_rules(statement: Statement) -> bool:
     heading = f"{statement.topic} {statement.lead}".strip()
     if words.OPTIONS_HEADING.search(heading):
         return False
-    return bool(words.RULES_HEADING.search(heading)) and not words.JUDGES.search(heading)
+    return bool(words.RULES_HEADING.search(heading)) and not (
+        words.JUDGES.search(heading) or words.MOMENT.search(heading)
+    )
 
 
 def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], following: str) -> None:

@@ -294,10 +294,18 @@ _INFINITIVE = (
     r"(?:siempre|nunca|jam[áa]s|sempre) (?!lugar\b|mejor\b|melhor\b)[^\W\d_]{1,20}[aei]r\b|"
     r"(?:(?:sempre|mai) [^\W\d_]{1,20}[aei]re\b|non [^\W\d_]{1,20}[aei]re mai\b)"
 )
+#: An imperative with a pronoun before "always", after a condition, if any: "frag mich immer vorher".
+_TELL_ME = (
+    r"(?:(?:wenn|falls|sobald|bevor|quand|si|avant de|quando|se|als|voordat) [^,.?!]{3,80}, )?(?:bitte )?(?:"
+    r"(?:frage?|sage?|zeige?|gib|erklär\w?|warne?|informiere?|erinnere|nenne?|schicke?|lass) (?:mich|mir|uns)|"
+    r"(?:demande|dis|montre|préviens|explique|donne|rappelle|envoie)-(?:moi|nous)|"
+    r"(?:pergunte|diga|mostre|avise|explique)-(?:me|nos)|(?:vraag|zeg|toon|laat|waarschuw|geef|vertel) (?:me|mij|ons)) "
+    r"(?:immer|niemals|stets|toujours|sempre|altijd)(?! (?:noch|wieder|encore|nog|weer)\b) \w"
+)
 #: The plainest wordings of a rule, at the beginning of a sentence.
 ALWAYS_DO = any_case(
     r"^\W*(?:(?:bitte|por favor|s['’]il te plaît|per favore|alsjeblieft),? )?"
-    rf"(?:(?:ab (?:jetzt|sofort)|von jetzt an|künftig|in zukunft|vanaf nu|désormais) )?(?:{_INFINITIVE})|"
+    rf"(?:(?:ab (?:jetzt|sofort)|von jetzt an|künftig|in zukunft|vanaf nu|désormais) )?(?:{_INFINITIVE}|{_TELL_ME})|"
     rf"^(?:{_HERE})?请?(?:永远|绝对|千万)都?(?:不要|别|不许|不准)|"
     r"^(?:今後|これから)は、?(?!.{0,6}[そこ]う).{4,60}(?:[てで](?:ください|下さい)?|こと)[。！]?$"
 )

@@ -152,6 +152,68 @@ def test_a_plan_for_the_future_is_not_a_rule(sentence: str) -> None:
 
 
 @each_case(
+    "prompt",
+    [
+        "House rules for this repo:\n- no barrel files\n- snapshots live next to the code\n\nNow add the cart.",
+        "Project rules:\n* no barrel files\n* snapshots live next to the code",
+        "Regeln für dieses Projekt:\n1. Keine Barrel-Dateien hier\n2. Datumsangaben nur als ISO 8601",
+        "Règles de ce projet :\n- pas de jQuery ici\n- les identifiants en anglais",
+        "Reglas de este proyecto:\n- nada de jQuery aquí\n- los nombres en inglés",
+    ],
+)
+def test_every_point_below_a_heading_for_the_rules_of_the_project_is_one(prompt: str) -> None:
+    assert len(rules(prompt)) == 2
+
+
+@each_case(
+    "prompt",
+    [
+        "Review these rules for this repo:\n- no barrel files\n- snapshots live next to the code",
+        "Write rules for this repo:\n- no barrel files\n- snapshots live next to the code",
+        "Tom's rules for this repo:\n- no barrel files\n- snapshots live next to the code",
+        "These are the rules of the linter:\n- no barrel files\n- snapshots live next to the code",
+        "Rules for this ticket:\n- no barrel files\n- snapshots live next to the code",
+        "Are these good rules for this project?\n- no barrel files\n- snapshots live next to the code",
+        "Build a card game. Rules:\n- each player gets seven cards\n- the highest card wins",
+    ],
+)
+def test_points_below_any_other_heading_are_not(prompt: str) -> None:
+    assert not rules(prompt)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "don't edit the lockfile, EVER",
+        "do not deploy from a laptop ever",
+        "Don't rewrite published commits, ever again.",
+        "frag mich immer vorher, bevor du etwas verschiebst",
+        "Wenn du eine neue Tabelle brauchst, frag mich immer vorher.",
+        "demande-moi toujours avant de supprimer une table",
+        "vraag me altijd eerst of het mag",
+    ],
+)
+def test_ever_and_always_may_follow_the_verb_and_a_pronoun(sentence: str) -> None:
+    assert [found.sentence for found in rules(sentence)] == [sentence]
+
+
+@each_case(
+    "sentence",
+    [
+        "I don't think it worked, ever",
+        "don't you test, ever?",
+        "nervt mich immer, wenn der Build bricht",
+        "Warum fragst du mich immer vorher?",
+        "Zeig mir immer noch den Fehler",
+        "Zeig mir heute immer den Plan",
+        "Tom fragt mich immer vorher",
+    ],
+)
+def test_ever_and_always_in_other_sentences_make_no_rule(sentence: str) -> None:
+    assert not rules(sentence)
+
+
+@each_case(
     "sentence",
     [
         "I'm wondering if from now on we always squash commits",
