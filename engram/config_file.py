@@ -12,7 +12,7 @@ from typing import Any
 
 from engram.errors import EngramError, SettingsError
 from engram.paths import Home, check_private
-from engram.settings import Settings, load, parse_value, read_config
+from engram.settings import Settings, fault_of_format, load, parse_value, read_config
 from engram.system.atomic import locked_folder, make_private_folder, write_target
 from engram.trust.display import nearest_names
 
@@ -33,6 +33,8 @@ def set_value(home: Path, name: str, text: str) -> Any:
     """
     _check_name(name)
     value = parse_value(name, text)
+    if fault := fault_of_format(name, value):
+        raise SettingsError(fault)
     load({_PLACE: str(home), name: text}, environ={})
     plain = str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
     _edit(home, name, plain)

@@ -451,7 +451,9 @@ def _message_of(error: click.ClickException) -> str:
     is_value = isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument)
     if isinstance(error, click.MissingParameter) or (is_value and error.message == options.EMPTY):
         # click lists the choices on separate lines.
-        return f"{' '.join(message.split())} Write: {usage}"
+        needs_id = isinstance(error, click.MissingParameter) and getattr(error.param, "metavar", "") == "ID"
+        listed = "; `engram timeline` lists memories with their ids" if needs_id else ""
+        return f"{' '.join(message.split())} Write: {usage}{listed}"
     if "unexpected extra argument" in message:
         # Text with spaces was already in quotes, so the command takes no such text.
         is_loose = "extra arguments (" in message or " " not in message.partition("(")[2]

@@ -310,7 +310,7 @@ def refuse_empty(command: click.Command) -> click.Command:
         for inner in command.commands.values():
             refuse_empty(inner)
     for param in command.params:
-        if isinstance(param, click.Argument) and isinstance(param.type, click.Choice):
+        if isinstance(param, click.Argument):
             _name_in_errors(param)
         if param.callback is None and not hasattr(param, "is_refusing"):
             _refuse_empty_value(param)
@@ -318,8 +318,8 @@ def refuse_empty(command: click.Command) -> click.Command:
 
 
 def _name_in_errors(param: click.Argument) -> None:
-    """Make errors refer to an argument by its name, and not by the list of its choices, which follows anyway."""
-    name = f"'{(param.name or '').upper()}'"
+    """Make errors refer to an argument by its name alone, without brackets, dots and the list of its choices."""
+    name = f"'{(param.metavar or param.name or '').strip('[].').upper()}'"
     param.get_error_hint = lambda ctx: name  # type: ignore[method-assign]
 
 

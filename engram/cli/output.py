@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from engram.errors import NotFound
+from engram.errors import BadRequest, NotFound
 from engram.paths import absolute_path
 from engram.system.atomic import write_target
 from engram.system.clock import parse_time_ms
@@ -268,8 +268,15 @@ def is_terminal() -> bool:
 
 
 def check_writable(path: Path) -> None:
-    """Raise NotFound if the folder of a file that is to be written does not exist, before the user is asked."""
+    """Raise an error if a file can't be written at this path, before the user is asked.
+
+    Raises:
+        BadRequest: it is a folder.
+        NotFound: its folder does not exist.
+    """
     folder = absolute_path(path).parent
+    if path.is_dir():
+        raise BadRequest(f"{path} is a folder; name a file in it, such as {path / 'NAME'}")
     if not folder.is_dir():
         raise NotFound(f"there is no folder {folder} to write {path.name} to")
 

@@ -272,8 +272,8 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
 def _how_it_ended(history: ToolHistory) -> str:
     """Return a sentence that says how many calls had an unknown result, and why."""
     return (
-        f"The result is unknown for {number_of(history.unknown, 'call')} in the background, or in front of a pipe or "
-        "`;`, after which the exit code is another program's."
+        f"Whether {number_of(history.unknown, 'call')} worked is unknown: the exit code was another program's. That is "
+        "so in the background, before a pipe and before `;`."
     )
 
 
@@ -427,7 +427,9 @@ def _print_session(report: SessionReport, resume: str) -> None:
             ("prompts", len(asked)),
             (
                 "memories",
-                f"{summary.totals.memories}" + (f", and {ended} that were replaced or archived" if ended else ""),
+                f"{summary.totals.memories or 'none in force'}, and {ended} replaced or archived"
+                if ended
+                else summary.totals.memories,
             ),
             (
                 "shown",

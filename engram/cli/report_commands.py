@@ -345,11 +345,15 @@ def report(workspace: Workspace, days: int, as_json: bool) -> None:
             facts = {"days": days, **dataclasses.asdict(usage), "model_calls": costs.calls, "dollars": costs.dollars}
             print_json({**facts, "comparison": comparison_json(workspace, store)})
             return
-        _print(usage, costs, days)
+        _print(usage, costs, days, store.now_ms())
         offer_comparison(workspace, store)
 
 
-def _print(usage: Usage, costs: CostReport, days: int) -> None:
+#: Numbers of days that are suggested for a report of earlier sessions; the last is the largest that it takes.
+_REACHES = (365, 1095, 3650)
+
+
+def _print(usage: Usage, costs: CostReport, days: int, now_ms: int) -> None:
     used = usage.most_used
     earlier = (counted(usage.earlier_sessions, "session"), counted(usage.earlier_prompts, "prompt"))
     also = ", including earlier sessions" if usage.memories and usage.earlier_prompts else ""
@@ -373,10 +377,11 @@ def _print(usage: Usage, costs: CostReport, days: int) -> None:
             ("used most", most),
         ]
     )
-    if not usage.sessions and usage.earlier_sessions:
-        advise(
-            f"There were no sessions in that time. For earlier ones: engram report --days {365 if days < 365 else 3650}"
-        )
+    if not usage.sessions and usage.oldest_ms is not None:
+        age_days = (now_ms - usage.oldest_ms) / (DAY_SECONDS * 1000)
+        reach = next((reach for reach in _REACHES if reach >= max(age_days, days + 1)), _REACHES[-1])
+        further = f" For earlier ones: engram report --days {reach}" if reach > days else ""
+        advise(f"There were no sessions in that time.{further}")
 
 
 @click.command("cost")

@@ -36,14 +36,14 @@ from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_memory
 from engram.models.projects.projects import list_held_projects
-from engram.models.rescue.backup import Backup, is_of_other_memory, list_backups
+from engram.models.rescue.backup import EMPTY, Backup, count_held, is_of_other_memory, list_backups
 from engram.models.rescue.carry_over import carry_forgotten
 from engram.models.rescue.restore import find_missing, require_database, restore_backup
 from engram.paths import Home, absolute_path
 from engram.reports.processes import process_state, start_command
 from engram.system.clock import iso_or_none
 from engram.system.process_lock import ProcessLock
-from engram.trust.display import number_of
+from engram.trust.display import counted, number_of
 from engram.vaults import is_excluded_by_vault, own_vault, settings_around
 
 if TYPE_CHECKING:
@@ -374,19 +374,27 @@ def restore(
     require_alone("only_list", "starts_new", but=("yes",))
     places = workspace.places.prepare()
     backups = list_backups(places.backups)
+    driver = workspace.settings.sqlite_driver
     if only_list:
-        _print_list(backups, as_json)
+        _print_list(backups, driver, as_json)
         return
-    if starts_new:
-        _start_new(workspace, as_json)
-        return
-    chosen = _choose(backups, places.backups, file)
-    require_database(chosen)
+    workspace.log_warnings()
     around = settings_around(workspace.settings).places  # its watcher and worker also use its vaults
     locks = (around.watcher_lock, around.worker_lock)
+    if starts_new:
+        with _stopped(*locks):
+            _start_new(workspace, as_json)
+        return
+    chosen = _choose(backups, places.backups, file, driver)
+    require_database(chosen)
     with _stopped(*locks):
         pass  # before anything is said or asked
     if not as_json:
+        if backups and file is None and chosen != backups[0].path:
+            say(f"{backups[0].path.name} is newer, but empty; it can be named, too.")
+        if (held := count_held(chosen, driver)) is not None:
+            parts = filter(None, (counted(held.memories, "memory"), counted(held.turns, "turn")))
+            say(f"{chosen.name} holds {' and '.join(parts) or 'nothing'}.")
         _say_what_is_missing(workspace, backups, chosen)
     confirm(yes, as_json, f"Replace {places.memory_db} with {chosen.name}?")
     with _stopped(*locks):
@@ -489,31 +497,42 @@ def _start_new(workspace: Workspace, as_json: bool) -> None:
     )
 
 
-def _print_list(backups: list[Backup], as_json: bool) -> None:
+def _print_list(backups: list[Backup], driver: str, as_json: bool) -> None:
+    held = [count_held(backup.path, driver) for backup in backups]
     rows = [
         {
             "path": str(backup.path),
             "made_at": iso_or_none(backup.made_at_ms),
             "bytes": backup.size,
+            "memories": one.memories if one else None,
+            "turns": one.turns if one else None,
             "upgraded_from": backup.upgraded_from or None,
         }
-        for backup in backups
+        for backup, one in zip(backups, held, strict=True)
     ]
     before = "for going back to the version before an upgrade"
     cells = [
-        (one.path.name, when(one.made_at_ms), f"{one.size / 1e6:.1f}", before if one.upgraded_from else "")
-        for one in backups
+        (
+            backup.path.name,
+            when(backup.made_at_ms),
+            one.memories if one else "?",
+            f"{backup.size / 1e6:.1f}",
+            before if backup.upgraded_from else "",
+        )
+        for backup, one in zip(backups, held, strict=True)
     ]
     empty = "There are no backups yet. The worker makes one every day."
-    tell(as_json, {"backups": rows}, lambda: print_table(["backup", "made", "MB#", ""], cells, empty=empty))
+    tell(
+        as_json, {"backups": rows}, lambda: print_table(["backup", "made", "memories#", "MB#", ""], cells, empty=empty)
+    )
 
 
-def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:
-    """Return the backup to restore. Raises NotFound."""
+def _choose(backups: list[Backup], folder: Path, file: Path | None, driver: str) -> Path:
+    """Return the backup to restore: the named one, or the newest that is not empty. Raises NotFound."""
     if file is None:
         if not backups:
             raise NotFound("there is no backup. If memory.db is damaged, `engram up` reads the transcripts again")
-        return backups[0].path
+        return next((one.path for one in backups if count_held(one.path, driver) != EMPTY), backups[0].path)
     # A bare file name is looked up among the backups first, a path at its own location first.
     places = (folder / file.name, file.absolute())
     for path in places if file.name == str(file) else reversed(places):

@@ -194,9 +194,9 @@ def _print(report: dict[str, Any], workspace: Workspace) -> None:
         failing = [stage for stage in list_stages(store) if stage.last_error]
     for stage in failing:
         advise(f"Problem    {STAGE_NAMES.get(stage.name, stage.name)}: {stage.last_error}")
-    for problem in ("bad_lines", "failed"):
+    for problem, word in (("bad_lines", "unreadable line"), ("failed", "failed task")):
         if report[problem]:
-            advise(f"Problems   {report[problem]} {problem.replace('_', ' ')}. Run `engram doctor` to see what to do.")
+            advise(f"Problems   {number_of(report[problem], word)}. Run `engram doctor` to see what to do.")
     try_it = ' Try it: engram recall "…"' if report["sessions"] else ""
     advise(f"Done in {report['seconds']} s.{try_it}")
 
@@ -223,7 +223,7 @@ def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> 
         f"{report['turns']} in all."
     )
     if report["bad_lines"]:
-        advise(f"{report['bad_lines']} lines can't be read. `engram doctor` lists them.")
+        advise(f"{number_of(report['bad_lines'], 'unreadable line')}. `engram doctor` lists them.")
     for reason, number in report["skipped"].items():
         say(f"{number_of(number, 'file')} skipped: {_skip_reason(workspace, reason)}")
     print_table(

@@ -93,6 +93,12 @@ class Workspace:
             arguments += ["--set", f"{name}={value}"]
         return arguments
 
+    def log_warnings(self) -> None:
+        """Write what this process warns of to cli.log instead of the terminal. The memory folder exists."""
+        from engram.log import log_warnings
+
+        log_warnings(self.places.logs, "cli", lambda text: self.redactor()(text))
+
     @contextlib.contextmanager
     def store(self, *, may_upgrade: bool = False) -> Iterator[Store]:
         """Open the memory; its folder and database are created if they are missing. Raises HomeError or StoreError.
@@ -100,12 +106,11 @@ class Workspace:
         Args:
             may_upgrade: first copy the memory.db of an earlier version, and upgrade it.
         """
-        from engram.log import log_warnings
         from engram.models.open_memory import open_memory  # takes a tenth of a second, which help can do without
 
         self.require_home()
         self.places.prepare()
-        log_warnings(self.places.logs, "cli", lambda text: self.redactor()(text))
+        self.log_warnings()
         if may_upgrade:
             self.upgrade()
         with open_memory(self.places.memory_db, driver=self.settings.sqlite_driver, is_made=True) as store:

@@ -17,10 +17,12 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history
 from engram.models.sessions import reading_progress
 from engram.models.work import task_runs, work
-from engram.paths import Home
+from engram.paths import Home, default_home
 from engram.reports import claude_checks
 from engram.reports.engram_checks import Check, State
+from engram.settings import ConfigFault
 from engram.setup.agents.registered import MOD, plugin_files
+from engram.setup.doctor.machine_checks import restarting
 from engram.transcripts.agents import Unreadable
 from engram.version import VERSION
 
@@ -451,3 +453,15 @@ def test_what_needs_no_action_is_not_counted(capsys: pytest.CaptureFixture[str])
 
     assert said.startswith("note unreadable: line 3\n")
     assert said.endswith("\nAll is well.\n")
+
+
+def test_no_restart_is_advised_while_config_toml_would_stop_it() -> None:
+    places = Home(default_home())
+
+    broken = restarting(places, [ConfigFault("", "it is not TOML")])
+    mild = restarting(places, [ConfigFault("bites", "it is too large, which is used", stops=False)])
+
+    assert broken == {
+        "advice": "correct config.toml first, since nothing starts with it; then run: engram service restart"
+    }
+    assert mild == restarting(places)

@@ -88,8 +88,8 @@ def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> Non
             tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [Unreadable(1, 2, "x")]
         )
 
-    assert "engram doctor" in run("up", "--once", "--no-memories").stdout
-    assert "bad lines" in run("up", "--once").stdout
+    assert "1 unreadable line. `engram doctor` lists them." in run("up", "--once", "--no-memories").stdout
+    assert "1 unreadable line. Run `engram doctor`" in run("up", "--once").stdout
 
 
 @pytest.mark.parametrize(

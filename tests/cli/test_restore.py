@@ -6,6 +6,9 @@ import contextlib
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -164,7 +167,7 @@ def test_a_file_that_is_not_a_backup_is_refused(home: Home, tmp_path: Path) -> N
     assert run("--yes", "missing.db")[0] == 1
 
 
-@pytest.mark.parametrize("options", [(), ("--yes",)])
+@pytest.mark.parametrize("options", [(), ("--yes",), ("--new",)])
 def test_while_engram_runs_it_is_refused_before_anything_is_said_or_asked(home: Home, options: tuple[str, ...]) -> None:
     lock = ProcessLock(home.worker_lock)
     code, output = run(*options)
@@ -173,6 +176,33 @@ def test_while_engram_runs_it_is_refused_before_anything_is_said_or_asked(home: 
     assert code == 1
     assert output.startswith("Error: Engram is running. Stop it first")
     assert not (home.root / "memory.replaced.db").exists()
+
+
+def test_without_a_name_it_takes_the_newest_backup_that_is_not_empty(home: Home, tmp_path: Path) -> None:
+    (full,) = list_backups(home.backups)
+    in_a_minute = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime(time.time() + 60))
+    empty = home.backups / f"memory-{in_a_minute}.db"
+    with open_store(tmp_path / "memory.db"):
+        pass
+    shutil.copyfile(tmp_path / "memory.db", empty)
+
+    listed = {Path(one["path"]).name: one["memories"] for one in json.loads(run("--list", "--json")[1])["backups"]}
+    asked = CliRunner().invoke(engram, ["restore"], input="n\n").output
+    named = CliRunner().invoke(engram, ["restore", empty.name], input="n\n").output
+
+    assert listed == {empty.name: 0, full.path.name: 1}
+    assert f"{empty.name} is newer, but empty; it can be named, too.\n{full.path.name} holds 1 memory.\n" in asked
+    assert named.startswith(f"{empty.name} holds nothing.\n")
+
+
+def test_what_a_restore_can_not_clean_is_logged_and_not_printed(home: Home, tmp_path: Path) -> None:
+    (home.root / "memory.broken.db").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+    program = [sys.executable, "-m", "engram.cli.main", "--home", str(home.root), "restore", "--yes"]
+
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+
+    assert "action=" not in done.stdout + done.stderr
+    assert "action=clean_set_aside" in (home.logs / "cli.log").read_text()
 
 
 def test_a_backup_of_another_machine_is_named_as_such_and_all_that_it_lacks_is_counted(

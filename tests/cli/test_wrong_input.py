@@ -21,6 +21,17 @@ from engram.paths import Home
 
 #: A command line, the exit code, and words that its answer must have: what to do.
 WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
+    (("sessions", ""), 2, "Invalid value for 'ID': it is empty. Write: engram sessions [OPTIONS] [ID]"),
+    (("why", " "), 2, "Invalid value for "),
+    (("export", "--output", "."), 1, ". is a folder; name a file in it, such as NAME\n"),
+    (("config", "set", "llm_base_url", "notaurl"), 1, "must begin with http:// or https://"),
+    (("config", "set", "llm_base_url", "https://"), 1, "must begin with http:// or https://"),
+    (("config", "set", "llm_base_url", "http://localhost:99999/v1"), 1, "must begin with http:// or https://"),
+    (("config", "set", "llm_prices", "gpt-x"), 1, "model=input/output"),
+    (("config", "set", "llm_prices", "gpt-x=1/-2"), 1, "model=input/output"),
+    (("undo",), 2, "`engram timeline` lists memories with their ids"),
+    (("expand",), 2, "`engram timeline` lists memories with their ids"),
+    (("pin",), 2, "`engram timeline` lists memories with their ids"),
     (("recal",), 2, "Did you mean `engram recall`?"),
     (("recall",), 2, "Write: engram recall"),
     *(

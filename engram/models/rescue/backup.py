@@ -72,6 +72,26 @@ def list_backups(folder: Path, clock: Clock = SYSTEM_CLOCK) -> list[Backup]:
     return sorted(found, key=lambda one: (one.made_at_ms <= tomorrow_ms, one.made_at_ms, one.path.name), reverse=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a backup holds."""
+
+    memories: int
+    turns: int
+
+
+#: A backup of a memory that had just been created.
+EMPTY = Held(memories=0, turns=0)
+
+
+def count_held(backup: Path, driver: str) -> Held | None:
+    """Return what a backup holds; None if it can't be read."""
+    with contextlib.suppress(BrokenDatabase):
+        for row in read_at_rest(backup, driver, "SELECT (SELECT count(*) FROM episode), (SELECT count(*) FROM turn)"):
+            return Held(*row)
+    return None
+
+
 def _made_at_ms(name: str) -> int | None:
     """Return when a backup was made, in milliseconds since 1970; None if its name doesn't say it.
 

@@ -52,6 +52,8 @@ class Usage:
     #: Sessions and prompts from before that time.
     earlier_sessions: int
     earlier_prompts: int
+    #: When the oldest of these sessions was last active; None if there is none.
+    oldest_ms: int | None
     #: Current memories that were stored in that time, including older ones that were imported.
     memories: int
     #: Names of the projects with prompts in that time but no new memories.
@@ -70,6 +72,7 @@ class Usage:
 def usage_since(store: Store, since_ms: int) -> Usage:
     """Return the figures from ``since_ms`` until now, read from one snapshot."""
     session, memory = tables.Session, tables.Memory
+    earlier = session.select(fn.MIN(session.last_at_ms)).where(has_turns() & (session.last_at_ms < since_ms))
     with store.snapshot() as reader:
         prompts = _count_prompts_since(reader, since_ms)
         return Usage(
@@ -77,6 +80,7 @@ def usage_since(store: Store, since_ms: int) -> Usage:
             prompts=prompts,
             earlier_sessions=_count_rows(reader, session, has_turns() & (session.last_at_ms < since_ms)),
             earlier_prompts=_count_prompts_since(reader, 0) - prompts,
+            oldest_ms=next(iter(reader.fetch_values(earlier)), None),
             memories=_count_rows(reader, memory, IS_CURRENT & (memory.kept_at_ms >= since_ms)),
             projects_with_none=_projects_with_none(reader, since_ms),
             shown=_count_rows(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),

@@ -167,7 +167,7 @@ FIXES: Mapping[str, Callable[[Machine], str]] = {
 def apply_fixes(machine: Machine, findings: Iterable[Check]) -> list[str]:
     """Apply each fix that findings suggest, once; return what was done, or why it could not be done."""
     wanted = {finding.fix for finding in findings if finding.fix and finding.state is not State.OK}
-    if machine.faults:
+    if any(fault.stops for fault in machine.faults):
         wanted -= {"start", "restart", "end-others"}  # nothing would start again
     if "end-others" in wanted:
         wanted -= {"start", "restart"}

@@ -410,8 +410,10 @@ def is_in_other_container(places: Home) -> bool:
     return any(process_state(lock).is_elsewhere for lock in (places.worker_lock, places.watcher_lock))
 
 
-def restarting(places: Home) -> dict[str, str]:
+def restarting(places: Home, faults: Iterable[ConfigFault] = ()) -> dict[str, str]:
     """Return how the processes are restarted, as fields of a finding: by hand in a terminal or a container."""
+    if any(fault.stops for fault in faults):
+        return {"advice": "correct config.toml first, since nothing starts with it; then run: engram service restart"}
     if is_in_other_container(places):
         return {"advice": "restart that container, or Engram in it"}
     if (up := terminal_run(places)) is not None:
@@ -431,7 +433,7 @@ def check_processes(machine: Machine) -> Iterator[Check]:
                 f"{name}'s heartbeat",
                 State.BAD,
                 f"the {name} ({state.described}) has done nothing for {state.silent_seconds:.0f} s: it hangs",
-                **restarting(machine.around.places),
+                **restarting(machine.around.places, machine.faults),
                 public=f"stale for {state.silent_seconds:.0f} s",
             )
         elif state.code != code_version():
@@ -455,7 +457,7 @@ def check_worker(machine: Machine) -> Iterator[Check]:
         return
     status = ask_status(machine.around.places)
     if status is None:
-        again = restarting(machine.around.places)
+        again = restarting(machine.around.places, machine.faults)
         yield Check(
             "worker's answers",
             State.WARN,
@@ -469,7 +471,7 @@ def check_worker(machine: Machine) -> Iterator[Check]:
             "worker's settings",
             State.WARN,
             f"{machine.around.places.config_file} was changed after the worker read it",
-            **restarting(machine.around.places),
+            **restarting(machine.around.places, machine.faults),
             public="older than config.toml",
         )
     yield from _check_vectors(machine, status)

@@ -42,6 +42,7 @@ def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[
 
     assert (figures.sessions, figures.prompts, figures.memories, figures.shown) == (2, 2, 2, 2)
     assert (figures.earlier_sessions, figures.earlier_prompts) == (1, 1)
+    assert figures.oldest_ms == 99
     assert figures.projects_with_none == ("b",)
 
 
