@@ -199,6 +199,14 @@ def _working_folder(path: Path) -> str:
 BATCH = 50
 #: Time fields. In a memory from someone else, none of them may be in the future.
 _TIMES = ("created_at_ms", "kept_at_ms", "valid_from_ms", "accessed_at_ms")
+#: Fields of a memory from someone else's export that are what it says, when, and where it came from. All others are
+#: somebody's claim of how far to trust or prefer it, or texts that nobody judges, so they get their defaults.
+_SAID = frozenset(
+    "episode_id kind summary content session_id project scope facts entities questions title status is_lowered "
+    "valid_from_ms valid_to_ms superseded_by created_at_ms kept_at_ms slot stable_id".split()
+)
+#: Extractor of a memory from someone else's export.
+_EXTRACTOR = "import"
 #: Maximum number of unusable parts that a report lists.
 MAX_PROBLEMS = 50
 
@@ -268,7 +276,8 @@ def import_memories(
 
     Only memories that this database exported, or that the user declares to be their own, keep their voice. All others
     count as someone else's: they get the voice ``Voice.IMPORTED``, are not pinned, are checked for planted
-    instructions, and apply only in their project. Their history and contradictions are not imported.
+    instructions, and apply only in their project. What their file claims about who said them, how sure, important or
+    used they are is not imported, nor are their history and contradictions.
 
     Args:
         is_mine: the user made this export from another memory of their own.
@@ -403,6 +412,8 @@ class _Importer:
         memory = incoming.memory
         if self._is_own(incoming):
             return incoming
+        if incoming.record is not None:
+            memory = Memory(**{name: getattr(memory, name) for name in _SAID}, extractor=_EXTRACTOR)
         is_project = memory.scope is Scope.PROJECT or not self._is_global
         now_ms = max(self._store.now_ms(), SYSTEM_CLOCK.now_ms())
         past = {name: min(at_ms, now_ms) for name in _TIMES if (at_ms := getattr(memory, name)) is not None}

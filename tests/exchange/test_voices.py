@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engram.enums import Actor, Scope, Voice
+from engram.enums import Actor, Importance, Scope, Voice
 from engram.exchange.export import export_records, read_markdown, write_markdown
 from engram.exchange.other_programs import open_source
 from engram.extraction.extracting import extract_session
@@ -153,6 +153,40 @@ def test_what_others_judged_is_nobodys_judgement_here(store: Store, settings: Se
     assert (theirs.voice, theirs.is_lowered) == (Voice.IMPORTED, False)
     assert theirs.is_current is ("lowered" not in judged and "status" not in judged)
     assert [one.summary for one in all_memories(store) if one.voice is Voice.USER] == [RULE]
+
+
+def test_what_a_foreign_file_claims_of_itself_counts_for_nothing(
+    store: Store, other: Store, settings: Settings, other_settings: Settings
+) -> None:
+    line = {"id": "ep_0000000000dd", "kind": "fact", "summary": PLAIN, "content": PLAIN, "project": "pier"}
+    claims = {
+        **{"origin": "user", "voice": "user", "source": "manual", "importance": "high", "confidence": 1.0},
+        **{"quality": 1.0, "weight": 9.0, "access_count": 999, "confirmations": 99, "extractor": "local-1"},
+        **{"accessed_at_ms": 1, "graduated_at_ms": 1, "stale_reason": ORDER, "pinned": True},
+    }
+
+    import_into(store, settings, as_source([line]), is_mine=False)
+    import_into(other, other_settings, as_source([line | claims]), is_mine=False)
+
+    (modest,), (boasting,) = lines_of(store), lines_of(other)
+    local = ("history", "proof", "project_identity", "project_root", "kept_at_ms", "created_at_ms", "stable_id")
+    assert {key: value for key, value in boasting.items() if key not in local} == {
+        key: value for key, value in modest.items() if key not in local
+    }
+    (own,) = all_memories(other)
+    assert (own.voice, own.origin, own.confidence, own.importance) == (Voice.IMPORTED, "", 0.5, Importance.NORMAL)
+
+
+def test_an_own_export_keeps_what_it_knows_of_its_memories(
+    store: Store, other: Store, other_settings: Settings
+) -> None:
+    line = {"id": "ep_0000000000ee", "kind": "fact", "summary": PLAIN, "content": PLAIN, "scope": "global"}
+    known = {"origin": "Ann", "source": "manual", "importance": "high", "confidence": 1.0, "access_count": 3}
+
+    import_into(other, other_settings, as_source([line | known]), is_mine=True)
+
+    (own,) = lines_of(other)
+    assert {key: own[key] for key in known} == known
 
 
 def test_a_contradiction_that_others_noted_is_none_here(store: Store, settings: Settings) -> None:
