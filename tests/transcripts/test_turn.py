@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from turn_memory import Memory, Script
 
+from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.turns import Opening, Role, standing_turns
 
 
@@ -190,6 +191,40 @@ def test_two_processes_write_one_session(memory: Any, script: Any) -> None:
     assert [action.exit_code for action in by_prompt["Which bank?"].actions] == [2]
     assert by_prompt["Which lock?"].reply == "The brass lock.\n\nBrass it is."
     assert [turn.prompt for turn in standing_turns(list(memory.turns.values()))] == list(by_prompt)
+
+
+def test_an_interruption_is_noted_at_the_prompt_of_its_process(memory: Any, script: Any) -> None:
+    start = script.user("Build the dam.", parentUuid=None)
+    bank = script.user("Which bank?", parentUuid=start)
+    lock = script.user("Which lock?", parentUuid=start)
+    left = script.says("The left", parentUuid=bank)
+    brass = script.says("The brass lock.", parentUuid=lock)
+    script.user("[Request interrupted by user]", parentUuid=left)
+    memory.feed("s", script.entries)
+    script.says("Or iron.", parentUuid=brass)
+    script.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}], parentUuid=start)
+    memory.feed("s", script.entries[6:])
+
+    stopped = {turn.prompt: turn.is_interrupted for turn in memory.turns.values()}
+    assert stopped == {"Build the dam.": True, "Which bank?": True, "Which lock?": False}
+
+
+def test_only_what_this_read_has_not_seen_is_looked_up(memory: Any, script: Any) -> None:
+    start = script.user("Build the dam.", parentUuid=None)
+    script.says("Built.", parentUuid="of-a-line-that-is-not-read")
+    asked: list[str] = []
+
+    def holder(uuid: str) -> None:
+        asked.append(uuid)
+
+    builder = TurnBuilder(
+        "s", holder=holder, ancestors=lambda entry: filter(None, (entry.data.get("parentUuid"), start))
+    )
+    for entry in script.entries:
+        builder.add(entry)
+
+    assert [update.turn.reply for update in builder.finish().updates] == ["Built."]
+    assert asked == []
 
 
 def test_an_answer_to_no_known_entry_follows_the_last_prompt(memory: Any, script: Any) -> None:

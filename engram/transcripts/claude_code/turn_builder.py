@@ -22,7 +22,7 @@ read stops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engram.transcripts.calls import prints_environment, shows_environment
@@ -217,6 +217,10 @@ class TurnBuilder:
             if words.is_start:
                 self._turns.set_aside()
             self._add_to_turn(entry)
+        if entry.kind is Kind.USER and is_interruption(text_of(entry.message.get("content"))):
+            current = self._turns.current
+            if current is not None and not current.is_interrupted:
+                current.is_interrupted = current.is_changed = current.has_grown = True
 
     def finish(self, *, close: bool = False) -> Built:
         """Return the turns so far and the state from which to continue.
@@ -306,8 +310,6 @@ class TurnBuilder:
         attachment = entry.data.get("attachment")
         queued = attachment.get("prompt") if isinstance(attachment, dict) else None
         raw = text_of(queued if entry.kind is Kind.ATTACHMENT else entry.message.get("content"))
-        if is_interruption(raw) and (current := self._turns.current) is not None and not current.is_interrupted:
-            current.is_interrupted = current.is_changed = current.has_grown = True
         shown = words.text or words.command or raw
         link = link_of(attachment) if entry.kind is Kind.ATTACHMENT else ""
         if not shown and not link:
@@ -362,18 +364,30 @@ class TurnBuilder:
 
         Only a prompt in a line of its own takes its answer with it: a queued prompt joins the turn that is going on.
         """
+        unseen: list[str] = []
         for parent in self._ancestors(entry):
             key = self._turns.seen.get(parent)
-            if key == current.key or (
-                key is None and any(known.uuid == parent for known in current.entries[: current.entries_before])
-            ):
-                break
-            turn = self._holder(parent) if parent and key is None else None
-            draft = self._turns.draft_of(turn) if turn is not None else self._turns.find(key) if key else None
+            draft = current if key == current.key else self._turns.find(key) if key else None
             if draft is not None:
-                self._turns.go_on(draft)
-                return draft
-        return current
+                break
+            if key is None and any(known.uuid == parent for known in current.entries[: current.entries_before]):
+                draft = self._stored(unseen) or current
+                break
+            unseen.append(parent)
+        else:
+            draft = self._stored(unseen)
+        if draft is not None and draft is not current:
+            self._turns.go_on(draft)
+        return draft or current
+
+    def _stored(self, uuids: Sequence[str]) -> Draft | None:
+        """Return the stored turn that contains the first of the entries that are in one.
+
+        What was read before is older than what was seen in this read. So it is asked for only where no seen entry was
+        found: most lines that an entry follows are of a type that no turn contains.
+        """
+        turn = next(filter(None, map(self._holder, filter(None, uuids))), None)
+        return None if turn is None else self._turns.draft_of(turn)
 
     # -- which turn an entry belongs to
 
