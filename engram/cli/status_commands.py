@@ -18,7 +18,11 @@ from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here
 from engram.consolidation.rejudge import Picked, picked_memories
 from engram.errors import HomeError, StoreError
+from engram.extraction.model.claude_provider import find_claude
+from engram.extraction.model.compare_extractors import answer_of
 from engram.log import LOG_KINDS, LogKind, read_records
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.transaction import Store
 from engram.models.rescue.restore import list_rescues
 from engram.models.sessions.stored_turns import SecondChances, second_chances
 from engram.models.shown import usage
@@ -26,7 +30,7 @@ from engram.models.work.work import current_pauses
 from engram.page.open_page import ensure_page, open_browser, stop_page
 from engram.page.page_access import ADDRESS, make_entry
 from engram.paths import Home, current_folder
-from engram.reports.engram_checks import Check, State, explain_missing, find_missing, offer_claude
+from engram.reports.engram_checks import Check, State, explain_missing, find_missing
 from engram.reports.health import FEW, STAGE_NAMES, Health, disk_trouble, home_bytes, status_to_json, take_health
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
@@ -38,6 +42,15 @@ from engram.trust.display import counted, number_of, span
 from engram.vaults import settings_around
 from engram.version import code_version
 from engram.worker.worker_client import ask_status
+
+#: Meta key that says that the offer was made.
+_OFFER_KEY = "offered_claude_extractor"
+_OFFER = (
+    "Memories are made by rules now. Your own Claude Code can write them instead, with your login: far more "
+    "prompts then get a memory that helps. Redacted text from your sessions goes to Anthropic, within the caps that "
+    "`engram cost` shows. To see one of your sessions both ways first, run: engram compare. To turn it on, run: "
+    "engram config set extractor claude"
+)
 
 
 @click.command("status")
@@ -60,7 +73,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
         paused = current_pauses(store)
         pauses = pauses_in_words(store, paused)
         chances = second_chances(store) if workspace.settings.extractor in MODEL_EXTRACTORS else None
-        offer = "" if as_json else offer_claude(store, workspace.settings)
+        offer = "" if as_json else _offer_claude(store, workspace.settings)
         hubs = report_hubs(store)
         picked = picked_memories(store)
         rescues = list(list_rescues(store).values())
@@ -241,6 +254,21 @@ def _process(state: ProcessState, places: Home) -> str:
 
 #: State → its colour, in the order of printing: what does not work comes first.
 _COLOURS = {State.BAD: "red", State.WARN: "yellow", State.NOTE: "cyan", State.OK: "green"}
+
+
+def _offer_claude(store: Store, settings: Settings) -> str:
+    """Return, once per memory folder, the offer to use Claude as the extractor, unless the user was asked elsewhere."""
+    was_made = get_meta(store, _OFFER_KEY) or answer_of(store) is not None
+    if settings.extractor != "local" or was_made or find_claude(settings) is None:
+        return ""
+    try:
+        with store.transaction() as tx:
+            if get_meta(store, _OFFER_KEY):
+                return ""
+            put_meta(tx, _OFFER_KEY, str(store.now_ms()))
+    except StoreError:  # the offer can't be recorded, so it is made later
+        return ""
+    return _OFFER
 
 
 @click.command("doctor")

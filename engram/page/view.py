@@ -238,8 +238,8 @@ def list_needs(
 
 
 def count_broken(needs: Sequence[Need]) -> int:
-    """Return how many things are not working, as Health says in its heading."""
-    return sum(need.number for need in needs if need.path == "health")
+    """Return how many things are not working, as Health says in its heading; all tasks given up are one of them."""
+    return sum(need.number if need.path == "health" else 1 for need in needs if need.is_trouble)
 
 
 #: Command that connects Claude Code.
@@ -307,8 +307,10 @@ class FrameValues:
     def sentence(self) -> str:
         if not self.troubles:
             return self.state
-        first, *others = self.troubles
-        more = f" (and {sum(need.number for need in others)} more)" if others else ""
+        first, broken = self.troubles[0], count_broken(self.needs)
+        if first.number > 1 and first.path == "health":
+            return f"{broken:,} things are not working"
+        more = f" (and {broken - 1:,} more)" if broken > 1 else ""
         return f"{first.text.split(': ')[0].split('. ')[0]}{more}"
 
     def waiting(self, path: str) -> int:

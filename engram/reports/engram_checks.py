@@ -27,14 +27,12 @@ from engram.extraction.model.claude_provider import (
     seems_logged_out,
     who_pays,
 )
-from engram.extraction.model.compare_extractors import answer_of
 from engram.extraction.model.provider import STAGE as PROVIDER_STAGE
 from engram.extraction.model.provider import api_key_of
 from engram.ingest.project_moves import find_moves
 from engram.ingest.session_project import identify_folder
 from engram.log import has_problems
 from engram.models.engine.database import SAFE_SQLITE, sqlite_version
-from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_memory
 from engram.models.projects.projects import list_projects, name_of_scope
@@ -48,6 +46,7 @@ from engram.paths import current_folder, path_of
 from engram.reports.health import SEE_LOG, Health, disk_trouble
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.settings import WITHDRAWN, ConfigFault, Settings
+from engram.transcripts.growing_file import line_number
 from engram.transcripts.project import is_excluded
 from engram.transcripts.registry import present_folders, skipped
 from engram.trust.display import as_arguments, number_of
@@ -419,17 +418,25 @@ def _model(settings: Settings) -> Iterator[Check]:
         yield Check("model", State.OK, f"{settings.embedding_model}, {way}")
 
 
+def _where(fault: reading_progress.ReadFault) -> str:
+    """Return the line of a fault, as an editor numbers it; "a part" of a file that is gone or has no lines."""
+    number = line_number(Path(fault.path), fault.offset or 0) if ".jsonl" in Path(fault.path).suffixes else None
+    return f"a part of {fault.path}" if number is None else f"line {number:,} of {fault.path}"
+
+
 def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Check]:
     totals = health.totals
     for fault in reading_progress.read_faults(store, MAX_LISTED_FAULTS):
-        where = fault.path if fault.offset is None else f"{fault.path} at byte {fault.offset}, {fault.length} bytes"
         if fault.offset is None and os.path.exists(fault.path) and not os.access(fault.path, os.R_OK):
             advice = f"run: chmod u+r {shlex.quote(fault.path)}"
             yield Check("unreadable", State.WARN, f"{fault.path} can't be read", advice)
             continue
-        yield Check("unreadable", State.NOTE, f"{where}: {fault.reason}", "nothing to do: the rest is read")
+        where = fault.path if fault.offset is None else _where(fault)
+        told = f"{where} can't be read ({fault.reason}): what it says is not remembered"
+        yield Check("unreadable", State.NOTE, told, "nothing to do: the rest is read")
     if totals.bad_lines > MAX_LISTED_FAULTS:
-        yield Check("unreadable", State.NOTE, f"{totals.bad_lines} lines in all", "nothing to do: the rest is read")
+        told = f"{totals.bad_lines:,} lines in all can't be read"
+        yield Check("unreadable", State.NOTE, told, "nothing to do: the rest is read")
     unknown = {name: len(turns) for name, turns in reading_progress.unknown_elements(store).items()}
     if unknown:
         most = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))[:MAX_LISTED_FAULTS]
@@ -485,19 +492,12 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         )
 
 
-# -- The language model: its check, and a single offer to use Claude as the extractor.
+# -- The language model
 
 #: Flags of print mode that old versions of Claude Code lack.
 _NEEDED_FLAGS = ("--safe-mode", "--json-schema", "--no-session-persistence", "--strict-mcp-config", "--max-budget-usd")
 #: Timeout for ``claude --help``, in seconds.
 _HELP_SECONDS = 20.0
-_OFFER_KEY = "offered_claude_extractor"
-_OFFER = (
-    "Memories are made by rules now. Your own Claude Code can write them instead, with your login: far more "
-    "prompts then get a memory that helps. Redacted text from your sessions goes to Anthropic, within the caps that "
-    "`engram cost` shows. To see one of your sessions both ways first, run: engram compare. To turn it on, run: "
-    "engram config set extractor claude"
-)
 
 
 def find_missing(settings: Settings) -> Check | None:
@@ -580,18 +580,3 @@ def _help_text(command: str) -> str:
     except OSError:
         return ""
     return (finished.output + finished.errors).decode("utf-8", errors="replace")
-
-
-def offer_claude(store: Store, settings: Settings) -> str:
-    """Return, once per memory folder, the offer to use Claude as the extractor, unless the user was asked elsewhere."""
-    was_made = get_meta(store, _OFFER_KEY) or answer_of(store) is not None
-    if settings.extractor != "local" or was_made or find_claude(settings) is None:
-        return ""
-    try:
-        with store.transaction() as tx:
-            if get_meta(store, _OFFER_KEY):
-                return ""
-            put_meta(tx, _OFFER_KEY, str(store.now_ms()))
-    except StoreError:  # the offer can't be recorded, so it is made later
-        return ""
-    return _OFFER

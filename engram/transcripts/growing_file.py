@@ -182,6 +182,18 @@ def holds_prefix(path: Path, position: Position) -> bool:
         return _crc_up_to(file, position.offset) == position.prefix_crc
 
 
+def line_number(path: Path, offset: int) -> int | None:
+    """Return the number of the line at an offset, in bytes, counted from 1; None if the file does not reach so far."""
+    number = 1
+    try:
+        with _opened(path) as file:
+            while offset and (part := file.read(min(offset, _STEP_BYTES))):
+                number, offset = number + part.count(b"\n"), offset - len(part)
+    except TranscriptError:
+        return None
+    return None if offset else number
+
+
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO | Expanded]:
     """Open a file for reading. Raises TranscriptError for errors while opening or reading it."""

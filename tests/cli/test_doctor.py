@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -382,7 +383,9 @@ def test_failing_stages_dead_work_bad_lines_and_pauses_are_named(run: Run, fille
 
     assert "tasks retry --dead" in findings["given up"]["advice"]
     assert findings["stage extract"]["detail"] == "no answer"
-    assert "at byte 10" in findings["unreadable"]["detail"]
+    path = os.fsdecode(filled.value("SELECT path FROM transcript ORDER BY id LIMIT 1"))
+    told = f"line 1 of {path} can't be read (not JSON): what it says is not remembered"
+    assert findings["unreadable"]["detail"] == told
     assert "engram pause --off" in findings["paused"]["advice"]
     assert findings["suspect"]["state"] == "warn"
     assert "→ remove the cause" in run("doctor", code=1).stdout

@@ -674,9 +674,12 @@ def test_an_answer_keeps_its_lines_and_says_who_said_what(page: ServedPage, monk
 
     text = page.see("m", "answer", q="why is VAT wrong?").text
 
-    head = text[text.index('class="what"') :]
-    named = re.sub(r"<[^>]+>", "", head[: head.index("</p>")])
+    # The title of the session may say the contrary, so the answer itself comes first.
+    assert 'class="what"' not in text
+    source = text[text.index('class="from"') :]
+    named = re.sub(r"<[^>]+>", "", source[: source.index("</p>")])
     assert named.partition(">")[2].startswith("Round VAT asked and answered · harbor · ")
+    assert text.index("Both are mended.") < text.index("Round VAT")
     parts = re.findall(r'class="label">([^<]+)</p>\s*<div class="prose">(.*?)</div>', text, re.DOTALL)
     assert [name for name, _ in parts] == ["You", "Claude", "Claude in the end"]
     assert "Why *so*?\nIt was fine." in parts[0][1]
@@ -797,7 +800,15 @@ def test_of_many_lines_the_first_four_are_linked(page: ServedPage, lived: Lived,
 def test_memories_that_count_are_told_from_those_that_do_not(page: ServedPage, lived: Lived) -> None:
     page.do("m", lived.fix.episode_id, "supersede", successor=lived.other.episode_id)
 
-    assert "1 memory, and 1 replaced or archived" in page.see("m").text
+    listed = page.see("m").text
+    assert "1 memory, and 1 replaced or archived" in listed
+    assert f'id="{lived.fix.episode_id}"' not in listed
+    assert re.search(r'<dt>Status</dt>.*?aria-current="true">current <span>1<', listed, re.DOTALL)
+    everything = page.see("m", state="all").text
+    assert "1 memory, and 1 replaced or archived" in everything
+    assert f'id="{lived.fix.episode_id}"' in everything
+    assert re.search(r'<dt>Status</dt>.*?aria-current="true">all<', everything, re.DOTALL)
+    assert f'id="{lived.fix.episode_id}"' in page.see("m", q="vat_cents").text  # a search finds what was replaced
     assert "1 memory · replaced" in page.see("m", state="replaced").text
     assert "1 memory · fix: what put an error right" in page.see("m", kind="fix", state="replaced").text
 

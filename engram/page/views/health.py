@@ -242,7 +242,8 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
     runs = memory_history.list_runs(request.store, MAX_RUNS)
     quickly, troubles = _count_quickly(request), list_troubles(health)
     # Unread files are counted here alone.
-    request.checked.broken = max(request.checked.broken, len(troubles) - quickly)
+    unread = len(troubles) - len(list_troubles(take_vitals(request.store, request.settings, with_files=False)))
+    request.checked.broken = max(request.checked.broken, unread)
     start = start_of(request.store, health, request.settings)
     values = {
         "health": health,

@@ -48,6 +48,8 @@ KINDS: Mapping[str, str] = {
 PAST = (State.REPLACED, State.ARCHIVED)
 #: State → its name in the list.
 STATES = {state: "held back" if state is State.SUSPECT else state.value for state in State}
+#: The choice of memories in any state.
+EVERY_STATE = "all"
 #: Role of a text → who said it.
 WHO: Mapping[str, str] = {"user": "you said", "assistant": "{} said"}
 #: Minimum length of a question, in characters.
@@ -62,7 +64,10 @@ MAX_PROJECTS = 8
 class Found:
     #: Path of the view that shows it; empty for a hit without one, such as a note.
     path: tuple[str, ...]
+    #: Title of a memory; "" for what was said, which speaks for itself.
     title: str
+    #: Title of the session in which it was said; "" for none.
+    session: str
     #: Its text, with line breaks: a speaker's name, or "" if there is only one speaker, and what they said.
     said: Sequence[tuple[str, str]]
     #: The kind of result, such as ``fix`` or ``you said``.
@@ -119,7 +124,9 @@ def _list_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
     return {
         "asked": selection.text,
         "kind": selection.kind,
-        "state": selection.state.value if selection.state else "",
+        # The choice itself: empty for the default, which only the list has, so that a search is not limited to it.
+        "state": _chosen_state(request),
+        "in_state": selection.state.value if selection.state else "",
         "kinds": KINDS,
         "state_names": STATES,
         "memories": memories,
@@ -150,7 +157,7 @@ def _counted(values: dict[str, Any]) -> dict[str, Any]:
     above = len(values["memories"]) - len(rest)
     has_no_answer = values.get("is_missing") is False and not values["hits"] and not values["folded"]
     filters = [f"{values['kind']}: {KINDS[values['kind']]}" if values["kind"] else ""]
-    filters += [STATES[State(values["state"])]] if values["state"] else []
+    filters += [STATES[State(values["state"])]] if values["state"] in STATES else []
     if values["facets"] is None:
         counted = f"More than {MAX_COUNTED:,} match: the latest of them"
     elif values["asked"]:
@@ -159,7 +166,7 @@ def _counted(values: dict[str, Any]) -> dict[str, Any]:
         )
     else:
         past = 0 if any(filters) else values["past"]
-        counted = number_of(values["facets"].total - past, "memory", "memories")
+        counted = number_of(values["facets"].total - (0 if values["in_state"] else past), "memory", "memories")
         counted += f", and {past:,} replaced or archived" if past else ""
     return values | {"memories": rest, "counted": " · ".join(filter(None, [counted, *filters]))}
 
@@ -227,7 +234,9 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
         limit: maximum length of its text, in characters.
     """
     at_ms, doubt = parse_time_ms(hit["created_at"]) or 0, ""
-    title, text = str(hit.get("session_title") or ""), str(hit["text"]).strip()
+    title, text = "", str(hit["text"]).strip()
+    # Below the answer, because it may say the contrary: what was asked for is not always what was done.
+    session = str(hit.get("session_title") or "")
     path: tuple[str, ...] = ("s", hit["session"]) if hit["session"] else ()
     assistant = str(hit.get("assistant") or "Claude")
     what = WHO.get(hit["role"], "asked and answered" if hit["kind"] == "turn" else str(hit["kind"])).format(assistant)
@@ -235,7 +244,7 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
         memory = find_memory(store, hit["id"])
         if memory is None:
             return None
-        path, what = ("m", memory.episode_id), memory.kind.value
+        path, what, session = ("m", memory.episode_id), memory.kind.value, ""
         title, text = title_and_rest(memory)
         doubt = memory.suspect or hit["stale"] or hit["contradicted_by"] or ""
         doubt = "held back: " + doubt if memory.suspect else doubt and f"may no longer hold: {doubt}"
@@ -244,7 +253,7 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
     elif hit["kind"] == "session":
         what = "what the session was about"
     elif hit["kind"] == "note":
-        path, title, what = (), "", f"note {str(hit['id']).rpartition('#')[0].rpartition('/')[2]}"
+        path, session, what = (), "", f"note {str(hit['id']).rpartition('#')[0].rpartition('/')[2]}"
     # Only a text of several speakers names them; in any other one, such a name is part of what was said.
     has_speakers = hit["kind"] == "turn" and not hit["role"]
     said = _cut_parts(_by_speaker(text, assistant) if has_speakers else [("", text)], limit)
@@ -260,7 +269,7 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
         from engram.search.hits import in_folder  # loads the search
 
         resume = in_folder(resume, folder, "")
-    return Found(path, title, said, what, hit["project"], at_ms, doubt, resume)
+    return Found(path, title, session, said, what, hit["project"], at_ms, doubt, resume)
 
 
 def _by_speaker(text: str, assistant: str) -> list[tuple[str, str]]:
@@ -329,13 +338,22 @@ def _nearest(request: PageRequest, selection: Selection) -> tuple[Memory, ...]:
 
 
 def _selection(request: PageRequest) -> Selection:
-    kind, state = request.query.get("kind", ""), request.query.get("state", "")
+    kind, state = request.query.get("kind", ""), _chosen_state(request)
+    text = request.query.get("q", "").strip()[:MAX_QUERY_CHARS]
+    # Without a search or a choice, the list shows what counts.
+    state = state or ("" if text else State.CURRENT.value)
     return Selection(
-        text=request.query.get("q", "").strip()[:MAX_QUERY_CHARS],
+        text=text,
         project_id=request.project_id,
         kind=kind if kind in Kind.values() else "",
-        state=State(state) if state in list(State) else None,
+        state=State(state) if state in STATES else None,
     )
+
+
+def _chosen_state(request: PageRequest) -> str:
+    """Return the state chosen as a filter, ``EVERY_STATE``, or "" for none."""
+    state = request.query.get("state", "")
+    return state if state in STATES or state == EVERY_STATE else ""
 
 
 VIEW = View(
