@@ -19,8 +19,9 @@ from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import doubt_about
 from engram.search.hits import MAX_HITS, later_word
+from engram.search.named_times import relative_time
 from engram.settings import Settings
-from engram.system.clock import impossible_day
+from engram.system.clock import day_of, impossible_day
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import as_arguments, number_of, visible
 from engram.vaults import own_vault
@@ -137,6 +138,7 @@ def _run(
             from engram.reports.health import count_unread  # an answer with hits does not need it
 
             unread = count_unread(store, workspace.settings).files
+        now_ms = store.now_ms()
         waiting = count_without_vector(store) if answer.answered_by is not AnsweredBy.TEXT else 0
         paused = pause_note(store, request.project_id, "what is said in the meantime is neither read nor found")
     if as_json:
@@ -159,7 +161,7 @@ def _run(
             hint = " Try other words; `engram sessions` lists what was read." if place is None else ""
             if unread:
                 hint = f" {number_of(unread, 'transcript')} {'is' if unread == 1 else 'are'} not read yet."
-            advise(f"Nothing found{of_project}.{hint}")
+            advise(f"Nothing found{_of_time(query, now_ms)}{of_project}.{hint}")
         if in_memory:
             advise(f"A memory contains these words: engram recall {as_arguments(query)}")
         if operation is Operation.RECALL and (day := impossible_day(query)):
@@ -173,6 +175,17 @@ def _run(
         if project is None and (elsewhere := vault_note(workspace.settings, current_folder())):
             say(f"({elsewhere})", err=True)
     end_answer(is_known=bool(answer.hits))
+
+
+def _of_time(query: str, now_ms: int) -> str:
+    """Return the day or days that a question names relative to today, such as " from 2026-11-23 to 2026-11-29"; "" if
+    it names none.
+    """
+    time = relative_time(query, now_ms)
+    if time is None:
+        return ""
+    first, last = day_of(time.start_ms), day_of(min(time.stop_ms - 1, now_ms))
+    return f" from {first}" if first == last else f" from {first} to {last}"
 
 
 def _is_in_memory(store: Store, query: str, project_id: int | None) -> bool:

@@ -122,7 +122,8 @@ def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **
         while len(kept) > 1 and is_lead_in(kept[-1]):
             # A line that introduces what is left out says nothing.
             kept = kept[:-1]
-        kept[-1] = _cut(f"{kept[-1]} …", width)
+        if not kept[-1].endswith("…"):
+            kept[-1] = _cut(f"{kept[-1]} …", width)
     for line in kept:
         click.secho(indent + line if line else "", **style)
     return len(kept)

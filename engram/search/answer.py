@@ -45,7 +45,9 @@ from engram.trust.display import one_line
 
 #: Maximum number of words in an answer, including heading, ids, dates and the commands that resume sessions.
 MAX_ANSWER_WORDS = 400
-#: Maximum number of passages shown.
+#: Number of words for each hit if the question allows so many hits that they don't fit into ``MAX_ANSWER_WORDS``.
+WORDS_OF_HIT = 100
+#: Maximum number of passages shown, unless the question allows more hits.
 MAX_PASSAGES = 15
 #: Id prefix of the daily log's chunks.
 DAILY_LOG = "daily/"
@@ -127,13 +129,16 @@ def answer_question(
     The evidence of memories and the summaries of sessions are included only if ``with_passages`` is set.
 
     Args:
-        query: the question. ``limit`` is the maximum number of memories, ``max_hits`` the maximum number of all hits;
+        query: the question. ``limit`` is the maximum number of memories, ``max_hits`` the maximum number of all hits,
+            for which the budget grows;
             if ``max_hits`` is set, memories are chosen before sessions, one place is kept for a passage that is
             closer than every memory, and the best passages show the sentences of their turn that answer.
         with_passages: if False, the answer contains only memories.
         standing_of: returns what the user's files say; a memory that is also in a file is listed without its text.
         changes_of: returns how many of the files that each turn edited have changed since.
     """
+    if _counted_hits(query):
+        max_words = max(max_words, WORDS_OF_HIT * _counted_hits(query))
     found = _find(store, searcher, query, with_passages=with_passages)
     chosen = _choose(store, query, found, standing_of, changes_of)
     is_unanswered, is_sure = _judge(store, searcher, query, found, chosen)
@@ -144,6 +149,11 @@ def answer_question(
         chosen = replace(chosen, memories=memories, passages=passages)
     answer = _fit(store, query, found, chosen, max_words, with_passages=with_passages, is_sure=is_sure)
     return answer if is_sure else answer.marked_unsure()
+
+
+def _counted_hits(query: Query) -> int:
+    """Return the number of hits that a question asks for; 0 if only words limit its answer."""
+    return query.max_hits if query.max_hits and query.max_hits < MAX_HITS else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +172,15 @@ class _Found:
 
 
 def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: bool) -> _Found:
-    found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
-    candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query)
+    wider = replace(query, limit=max(MAX_CANDIDATES, _counted_hits(query)))
+    found = searcher.search(wider) if with_passages else []
+    candidates = searcher.recall(wider if found else query)
     is_literal = False
     if (literal := _literal(query.text)) and with_passages:
         # Many texts contain parts of a name in code, or common words; only those that contain the exact name or phrase
         # are about it.
         written_in = [hit for hit in candidates if find_phrases(_whole_memory(hit), literal)]
-        exact = searcher.search(replace(query, limit=MAX_CANDIDATES, phrases=literal))
+        exact = searcher.search(replace(wider, phrases=literal))
         if is_literal := bool(exact or written_in):
             found, candidates = exact, written_in
     named = parse_date_range(query.text, query.now_ms or store.now_ms())
@@ -214,7 +225,8 @@ class _Chosen:
 def _choose(store: Reader, query: Query, found: _Found, standing_of: StandingOf, changes_of: ChangesOf) -> _Chosen:
     near = near_as_passages(raise_with_source(found.memories, found.passages), found.passages, found.asks.coverage)
     best = sorted(near, key=lambda hit: hit.is_retired)[: query.limit]
-    of_both = public_hits(store, [*best, *found.passages[:MAX_PASSAGES]], query.project_id)
+    most = max(MAX_PASSAGES, _counted_hits(query))
+    of_both = public_hits(store, [*best, *found.passages[:most]], query.project_id)
     recalled, said = of_both[: len(best)], of_both[len(best) :]
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
     turns = {hit.id: hit.turn_id for hit in (*found.memories, *found.passages)}

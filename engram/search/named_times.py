@@ -253,6 +253,9 @@ def _parse_relative(text: str, now_ms: int) -> Iterator[tuple[str, DateRange]]:
         "last month": ((month - timedelta(days=1)).replace(day=1), month),
         "this month": (month, now + timedelta(days=1)),
     }
+    for number, name in enumerate(DAYS):
+        day = today - timedelta(days=(today.weekday() - number) % 7 or 7)
+        ranges[f"last {name}"] = (day, day + timedelta(days=1))
     for words, (start, stop) in ranges.items():
         if re.search(rf"\b{words}\b", lower):
             yield words, _between(start, stop)

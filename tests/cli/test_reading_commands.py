@@ -34,6 +34,7 @@ from engram.models.work import task_runs, work
 from engram.paths import Home
 from engram.search.passages.features import FEATURE_GROUPS
 from engram.search.ranking import SCORERS
+from engram.system.clock import DAY_MS, day_of
 from engram.transcripts.agents import Unreadable
 
 Run = Callable[..., Result]
@@ -251,6 +252,18 @@ def test_an_answer_without_hits_says_where_and_what_is_not_read_yet(filled: Stor
     assert ask("--project", "harbor") == "Nothing found in harbor; without --project, everything is searched."
     (folder / "11111111-0000-4000-8000-000000000001.jsonl").write_text("{}\n")
     assert ask() == "Nothing found. 1 transcript is not read yet."
+
+
+def test_an_answer_without_hits_names_the_time_that_was_asked_for(filled: Store, run: Run) -> None:
+    now_ms = filled.now_ms()
+    yesterday, earlier = day_of(now_ms - DAY_MS), day_of(now_ms - 13 * DAY_MS)
+
+    def ask(question: str) -> str:
+        return " ".join(run("recall", question, code=1).stdout.split())
+
+    assert ask("what did we do yesterday").startswith(f"Nothing found from {yesterday}. Try other words")
+    assert ask("what did we do 11 days ago").startswith(f"Nothing found from {earlier} to ")
+    assert ask("xqzvbw").startswith("Nothing found. ")
 
 
 def test_an_answer_from_other_projects_alone_says_so_in_a_known_project(

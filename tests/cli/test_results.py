@@ -133,6 +133,12 @@ def test_what_contradicted_a_long_text_is_shown_and_an_outcome_gets_the_lines_th
     assert len(of_short) <= 12
 
 
+def test_a_text_that_is_cut_twice_has_one_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    long = replace(HIT, text="\n".join(f"Pilot {number}: the mast is…" for number in range(30)))
+
+    assert [line for line in printed(capsys, hit_result(long)) if line.count("…") > 1] == []
+
+
 def test_a_session_is_resumed_once(capsys: pytest.CaptureFixture[str]) -> None:
     other = replace(HIT, id="q_0123456789ab2", origin=Origin(resume="claude --resume s-2"))
 

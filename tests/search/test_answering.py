@@ -67,6 +67,37 @@ def test_a_reason_in_another_message_is_shown_beside_what_repeats_the_question()
     assert reason not in shown("did the bell ring twice", said, "The bell rang twice at noon.")
 
 
+def test_a_reason_that_follows_what_only_repeats_the_question_is_shown_with_it() -> None:
+    repeats = "The second boat rings a new bell instead of the old one."
+    cause = "The problem is in the quay list: it leaves out boats without a name."
+    effect = "The pilots were paid for both bells."
+    said = turn((Role.ASSISTANT, f"{repeats} {cause} {effect}"))
+
+    assert shown("why did the second boat ring a new bell", said, repeats) == f"{repeats} {cause}"
+    assert shown("did the second boat ring a new bell", said, repeats) == repeats
+
+
+def test_a_cause_is_shown_after_a_sentence_that_gives_another_reason() -> None:
+    because = "The rope was wet because the roof leaks above the tower stairs."
+    said = turn((Role.ASSISTANT, f"The bell didn't ring at noon or in the evening. {because} The bell is old."))
+    found = "The bell didn't ring at noon or in the evening."
+
+    assert shown("why did the bell stay silent", said, found) == f"{found} {because}"
+
+
+def test_a_part_that_adds_nothing_to_the_answer_is_left_out() -> None:
+    cause = "The harbour bell rang twice because both pilots hold a key to the tower."
+    aside = "The bell was painted on Friday by two sailors."
+    about = "The counter at the quay showed one boat only."
+    said = turn((Role.ASSISTANT, aside), (Role.ASSISTANT, cause), (Role.ASSISTANT, about))
+
+    text = shown("why did the harbour bell ring twice when the counter showed one", said, aside, cause, about)
+
+    assert cause in text
+    assert about in text  # it has the counter
+    assert aside not in text
+
+
 @pytest.mark.parametrize(
     ("question", "answer"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +210,28 @@ def test_a_quotation_that_was_judged_is_not_found_again_nor_what_says_the_same(
     assert not [hit for hit in searcher.look_up(Query('"lock of the queue"'))[0] if "was held" in hit.text]
     take_back_quotation_judgement(store, name, actor=Actor.USER)
     assert len([hit for hit in searcher.search(Query("lock of the queue")) if "was held" in hit.text]) == 2
+
+
+def test_an_answer_has_as_many_hits_as_were_asked_for(store: Store, searcher: Searcher) -> None:
+    for number in range(30):
+        crew = chr(ord("a") + number // 6) + chr(ord("a") + number % 6)
+        pilots = " ".join(f"{crew}{chr(ord('a') + place)}{crew}" for place in range(25))
+        add_turn(store, f"t{number}", f"Look at quay{number}.", f"The rope of the bell is torn: {pilots} pulled it.")
+    fill(store, searcher)
+    question = Query("why is the rope of the bell torn", project_id=project_id(store))
+
+    assert len(answer_question(store, searcher, replace(question, max_hits=25, limit=25)).hits) == 25
+    assert len(answer_question(store, searcher, replace(question, max_hits=3, limit=3)).hits) == 3
+    assert len(answer_question(store, searcher, question).hits) < 15
+
+
+def test_what_says_no_more_than_the_question_comes_after_what_does(store: Store, searcher: Searcher) -> None:
+    add_turn(store, "t1", "Put the comment there.", "Posted: comment on bell request 4711.")
+    add_turn(store, "t2", "Review bell request 4711.", "Bell request 4711 drops the rope when the tower door is open.")
+    fill(store, searcher)
+    question = Query("what did the comment on bell request 4711 say", project_id=project_id(store), max_hits=5)
+
+    assert "tower door" in answer_question(store, searcher, question).hits[0].text
 
 
 def test_a_hit_has_the_id_of_the_passage_whose_words_it_shows(store: Store, searcher: Searcher) -> None:

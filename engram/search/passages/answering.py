@@ -43,8 +43,8 @@ MAX_TURN_CHARACTERS = 60_000
 #: The worth of a sentence is the share of the question's words that it contains, plus ``TAKEN_UP`` times the share of
 #: those in the sentence or heading before it, plus a bonus in an entry that the search found, and in the last entry.
 TAKEN_UP, FOUND, LAST = 0.6, 0.25, 0.15
-#: Minimum worth of such a sentence, and minimum number of words in it that are not in the question.
-MIN_WORTH, MIN_NEW_WORDS = 0.3, 3
+#: Minimum worth of such a sentence.
+MIN_WORTH = 0.3
 #: By how much the worth of such a sentence must exceed that of the parts that the search found.
 MIN_GAIN = 0.3
 
@@ -85,6 +85,9 @@ def answering(said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) 
         part, place = parts[number], places[number]
         if place and any(place[0] == block for block, _ in shown):
             continue
+        told = [other.text for other in shown.values() if other.role not in _USERS]
+        if told and part.role not in _USERS and not _adds_answer(part, told, wanted):
+            continue
         known = [stems(topic_words(other.text)) for other in shown.values()]
         if part.role in _USERS and is_answered:
             text = _asked_in(part.text, wanted.coverage)
@@ -104,6 +107,13 @@ def answering(said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) 
             text = _continued(blocks[run.block].text, run.start, run.stop, wanted, MAX_PART_WORDS)
             shown[run.block, run.start] = Part(blocks[run.block].uuid, blocks[run.block].role, text)
     return [part for _, part in sorted(shown.items())] or list(parts)
+
+
+def _adds_answer(part: Part, told: Sequence[str], wanted: Wanted) -> bool:
+    """Return True if a part contains a word of the question, or a reason or repair, that what is shown lacks."""
+    coverage = wanted.coverage
+    is_new = not coverage.stems_in(part.text) <= coverage.stems_in("\n".join(told))
+    return is_new or (wanted.is_given_in(part.text) and not any(map(wanted.is_given_in, told)))
 
 
 def _within(said: Sequence[TextBlock]) -> list[TextBlock]:
@@ -186,7 +196,7 @@ def _runs_in(
             text = unit.of(block.text)
             if unit.is_heading or not may_be(text):
                 continue
-            if len(stems(topic_words(text)) - wanted.stems) < MIN_NEW_WORDS:
+            if not wanted.adds_to(text):
                 continue
             own, before = _shares(block.text, units, place, coverage)
             if own + before >= MIN_WORTH:
@@ -244,12 +254,14 @@ def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int)
             continue
         is_part = unit.start < stop
         is_led_in = bool(kept) and is_lead_in(kept[-1].of(text))
-        if not is_part and (size + unit.size > max_words or unit.is_idle or (is_given and not is_led_in)):
+        is_enough = is_given and not is_led_in and not wanted.is_cause(unit.of(text))
+        if not is_part and (size + unit.size > max_words or unit.is_idle or is_enough):
             break
         if not unit.is_idle:
             kept.append(unit)
             size += unit.size
-            is_given = is_given or wanted.is_given_in(unit.of(text))
+            # What only repeats the question in its form, such as "It stops instead of going on.", gives nothing yet.
+            is_given = is_given or (wanted.is_given_in(unit.of(text)) and wanted.adds_to(unit.of(text)))
     while kept and kept[-1].start >= stop and (kept[-1].is_heading or is_lead_in(kept[-1].of(text))):
         kept.pop()
     end, is_open = end_of_list(text, kept[-1].stop) if kept else ListEnd(0, may_go_on=False)
@@ -326,7 +338,7 @@ def complete_part(part: Part, said: Sequence[TextBlock], wanted: Wanted) -> Part
 def _says_something(introduction: str, wanted: Wanted) -> bool:
     """Return True for an introduction that is a statement, such as "The line must be removed:" before an edit."""
     is_blank = HEADING.match(introduction) or wanted.is_idle(introduction)
-    return not is_blank and len(stems(topic_words(introduction)) - wanted.stems) >= MIN_NEW_WORDS
+    return not is_blank and wanted.adds_to(introduction)
 
 
 def _introduced(text: str, start: int, wanted: Wanted) -> str:
@@ -388,8 +400,17 @@ def answered(store: Reader, found: Sequence[Hit], wanted: Wanted) -> tuple[list[
             shown = _named_by(store, shown, turn, wanted)
         worth[shown.id] = worth_of([*hit.parts_of_turn, *parts], wanted)
         changed.append(shown)
-    order = sorted(range(len(changed)), key=lambda n: STEP * n - WORTH * worth.get(changed[n].id, 0.0))
+    # What only repeats the question, such as "Posted: comment on #12.", comes after what says more.
+    order = sorted(
+        range(len(changed)),
+        key=lambda n: (_says_nothing(changed[n], wanted), STEP * n - WORTH * worth.get(changed[n].id, 0.0)),
+    )
     return [*(changed[n] for n in order), *found[MAX_TURNS:]], worth
+
+
+def _says_nothing(hit: Hit, wanted: Wanted) -> bool:
+    """Return True if a hit consists of introductions and of words that the question has."""
+    return bool(hit.parts_of_turn) and not wanted.adds_to(without_introduction(hit.text), 1)
 
 
 def _without_idle(hit: Hit, wanted: Wanted) -> Hit | None:

@@ -26,6 +26,11 @@ _GIVES_REASON = lazy_regex(
     r"(?:is|was|are|were|do|does|did|has|have|had|can|could|would|will|wo)n['’]t|"
     r"(?:is|was|are|were|do|does|did) not)\b|→"
 )
+#: What names a cause in so many words.
+_NAMES_CAUSE = lazy_regex(
+    r"\b(?:because|due to|(?:root )?causes?d?|(?:the )?reason (?:is|was|why)|(?:issue|problem|bug) (?:is|was) "
+    r"(?:that|the|a|in)|weil|denn)\b"
+)
 _ASKS_HOW = lazy_regex(
     r"\b(?:how (?:did|do|does|was|were|can|could|should)|what (?:did (?:we|i|you|claude) do|fixed|solved|helped)|"
     r"wie (?:wurden?|haben|hat|kann)|repariert|behoben|gelöst)\b"
@@ -62,6 +67,8 @@ _ENDS_ANNOUNCED = lazy_regex(
     r"(?:…|\.{3}|:)(?:(?!…|\.{3}|:)\W)*+$|\bto (?:check|confirm|ensure|make sure|see|verify)\b", re.IGNORECASE
 )
 MAX_DOING_WORDS = 6
+#: Minimum number of words in a sentence that are not in the question, for it to say something.
+MIN_NEW_WORDS = 3
 #: A sentence is about a question's subject if it contains this share of its words.
 MIN_ABOUT_SHARE = 0.6
 #: A sentence that says nothing about its subject, such as "All tests pass."
@@ -103,6 +110,14 @@ class Wanted:
     def is_given_in(self, text: str) -> bool:
         """Return True if a text outside of quoted code gives the reason or repair that the question asks for."""
         return self.form is not None and self.form.search(_CODE.sub("", text.lower())) is not None
+
+    def is_cause(self, text: str) -> bool:
+        """Return True if the question asks for a reason and a text outside of quoted code names one as such."""
+        return self.form is _GIVES_REASON and _NAMES_CAUSE.search(_CODE.sub("", text.lower())) is not None
+
+    def adds_to(self, text: str, min_words: int = MIN_NEW_WORDS) -> bool:
+        """Return True if a text contains at least so many informative words that the question lacks."""
+        return len(stems(topic_words(text)) - self.stems) >= min_words
 
     def is_idle(self, sentence: str) -> bool:
         """Return True if a sentence says nothing that could answer the question."""
