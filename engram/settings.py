@@ -292,7 +292,14 @@ def fault_of_format(name: str, value: Any) -> str:
             return f"the setting {name} = {_as_written(value)} must begin with http:// or https:// and name a server"
     if name == "llm_prices" and (wrong := next((one for one in value if not _PRICE.fullmatch(one)), None)):
         return f"{name} has {wrong!r}; write model=input/output, in dollars per million tokens"
+    if name == "exclude" and (wrong := next((one for one in value if not _is_whole_path(one)), None)):
+        return f"{name} has {wrong!r}, which covers no folder; write a whole path, such as ~/diary, or */diary for any"
     return ""
+
+
+def _is_whole_path(pattern: str) -> bool:
+    """Return True if a pattern of folders can cover one: a session's folder is always a path from the root."""
+    return re.match(r"[/\\*?\[]|[a-zA-Z]:", os.path.expanduser(pattern)) is not None
 
 
 class _TooLargeError(SettingsError):

@@ -1,4 +1,4 @@
-"""A log that can't be written is reported once, where that is no terminal."""
+"""Warnings go to a log, not to a terminal; a log that can't be written is reported once, where that is no terminal."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import engram.cli
+from engram.cli.workspace import Workspace
 from engram.log import read_records, start_logging
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
@@ -99,3 +101,24 @@ def test_a_log_whose_folder_is_gone_is_not_reported(log_folder: Path, capsys: py
 
     assert not folder.exists()
     assert capsys.readouterr().err == ""
+
+
+def test_commands_open_the_memory_only_where_warnings_go_to_the_log() -> None:
+    folder = Path(engram.cli.__file__).parent
+    opening = [path.name for path in folder.glob("*.py") if "open_memory import" in path.read_text(encoding="utf-8")]
+
+    assert opening == ["workspace.py"]
+
+
+def test_a_warning_of_a_memory_that_is_only_looked_at_is_not_on_the_terminal(
+    log_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logging.getLogger().handlers = []
+    workspace = Workspace({"home": str(log_folder / "home")})
+    workspace.places.prepare()
+
+    with workspace.existing_store(is_made=True):
+        logging.getLogger("engram.models").warning("action=try failed=nothing")
+
+    assert "".join(capsys.readouterr()) == ""
+    assert "action=try" in (workspace.places.logs / "cli.log").read_text()

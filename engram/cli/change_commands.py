@@ -285,7 +285,9 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
 
 
 def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
-    """Print the title and day of everything that would be deleted, and then the totals, as the later report does.
+    """Print the totals, as the later report does, and the title and day of everything that would be deleted.
+
+    The totals stand last, beside the question, unless everything is printed in full, which may take many screens.
 
     Args:
         is_whole: print the full text of memories and turns instead of one line for each.
@@ -297,6 +299,9 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
             return one_line(" ".join(texts))
         return f"\n{' ' * 11}".join(line for text in texts for line in text.strip().splitlines())
 
+    total = f"In all: {preview.account()}."
+    if is_whole:
+        say(total)
     if plan.session_id:
         say(f"session    “{one_line(plan.title)}” ({plan.session_id})")
     if plan.quotation is not None:
@@ -335,7 +340,8 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
         say(line if times == 1 else line.replace("a message", number_of(times, "message"), 1))
     if preview.foreign:
         say(f"kept       its words in {one_line(', '.join(preview.foreign))}, another program's database")
-    say(f"In all: {preview.account()}.")
+    if not is_whole:
+        say(total)
 
 
 def _facts(report: ForgetReport) -> dict[str, object]:

@@ -24,6 +24,7 @@ from engram.cli.up_once import (
     import_earlier,
     import_existing,
     print_history,
+    reading_time,
     say_unless,
     waiting_note,
 )
@@ -35,21 +36,19 @@ from engram.models.rescue.restore import put_copy_back
 from engram.reports.engram_checks import find_missing
 from engram.reports.processes import OtherProcess, process_state, processes_of_other_code, terminal_run
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.setup.agents.claude_code import AGENTS, Choices, ClaudeCode, choose, find_claude_code
+from engram.setup.agents.claude_code import AGENTS, NOT_DONE, Choices, ClaudeCode, choose, find_claude_code
 from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import Journal, load_journal
 from engram.setup.installing.install_plan import Installation, is_upgrade, make_way, plan_installation, undone_steps
 from engram.setup.installing.install_run import Outcome
 from engram.setup.installing.install_uninstall import install_steps
 from engram.setup.installing.preflight import (
-    DAYS,
-    DOLLARS,
-    PRICE_DAY,
     SERVED_BY_MODEL,
     SERVED_BY_RULES,
     CostEstimate,
     SelfTest,
     check_machine,
+    cost_lines,
     estimate_cost,
     make_home,
     mod_price,
@@ -97,13 +96,16 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
     # Don't recommend what can't be used right away.
     is_ready = claude.command is not None and not seems_logged_out(settings)
     has_model = is_ready or can_compare(settings)
-    claude_text = (
-        f"Your own Claude Code. {'Recommended: such' if is_ready else 'Such'} memories help with {SERVED_BY_MODEL} % "
-        f"of the prompts that a memory can help with; those of the rules, with {SERVED_BY_RULES} %."
-    )
-    say_wrapped(claude_text, first="  claude  ", rest=" " * 10)
-    for line in [*cost_lines(settings, cost), _LEAVES]:
-        say_wrapped(line, first=" " * 10, rest=" " * 10)
+    if claude.command is None:
+        say("  claude  Your own Claude Code. It was not found here, so it can't be chosen yet.")
+    else:
+        claude_text = (
+            f"Your own Claude Code. {'Recommended: such' if is_ready else 'Such'} memories help with {SERVED_BY_MODEL} "
+            f"% of the prompts that a memory can help with; those of the rules, with {SERVED_BY_RULES} %."
+        )
+        say_wrapped(claude_text, first="  claude  ", rest=" " * 10)
+        for line in [*cost_lines(settings, cost), _LEAVES]:
+            say_wrapped(line, first=" " * 10, rest=" " * 10)
     say("  local   Rules on this machine. Nothing leaves it, and it costs nothing.")
     say("  openai  OpenAI or a compatible server, including one of your own, with your key.")
     if has_model:
@@ -112,9 +114,7 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
             "choose. It takes one call to the language model, and you see its price first."
         )
         say_wrapped(compare_text, first="  compare ", rest=" " * 10)
-    if claude.command is None:
-        say("Claude Code was not found on this machine, so it can't write them yet.")
-    elif not is_ready:
+    if claude.command is not None and not is_ready:
         say_wrapped("No Claude Code login was found: run `claude` and type /login before you choose claude.")
     answers = [*(["claude"] if claude.command else []), "local", "openai", *([COMPARE] if has_model else [])]
     # Pressing Enter must not send anything that was not sent before.
@@ -136,23 +136,6 @@ def ask_session_start() -> bool:
     """Ask whether Claude Code's sessions should start the worker and the watcher, if nothing starts them at login."""
     say("This machine has no launchd or systemd that could start Engram again after a restart.")
     return agrees("May a Claude Code session start Engram if it is not running?", default=True)
-
-
-def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
-    """Return what a month like the last one would cost with Claude, and the cap."""
-    from engram.extraction.model.claude_provider import who_pays  # no other command of this module needs it
-
-    each = " and ".join(f"{_range(*cost.dollars(model))} with {model}" for model in DOLLARS)
-    month = f"Your last {DAYS} days ({cost.sessions} sessions, about {cost.turns} turns) would have cost"
-    return [
-        f"{month if cost.turns else 'A thousand turns cost about'} {each}, at the list prices of "
-        f"{PRICE_DAY}. {who_pays()}",
-        f"At most ${settings.llm_dollars_per_day:.2f} a day, whatever happens (setting llm_dollars_per_day).",
-    ]
-
-
-def _range(low: float, high: float) -> str:
-    return f"${low:.2f} to ${high:.2f}" if high >= 0.01 else "less than a cent"
 
 
 # -- The report at the end of `engram install`: where everything is and what to type next.
@@ -186,8 +169,9 @@ def print_report(
     }
     for name, value in rows.items():
         say_wrapped(as_called_here(value), first=f"  {name:<12} ", rest=" " * 15)
-    for note in [*result.outcome.notes, *(note for step in result.steps for note in step.notes)]:
-        say_wrapped(as_called_here(f"Note: {note}"), first="  ", rest="  ")
+    for note in result.notes:
+        said = note if note.startswith(NOT_DONE) else f"Note: {note}"
+        say_wrapped(as_called_here(said), first="  ", rest="  ")
     print_history(history_lines(workspace, machine.existing), question)
     if result.earlier:
         say_wrapped(as_called_here(result.earlier), first="  ", rest="  ")
@@ -285,7 +269,8 @@ def install(
     """Set up Engram on this machine: connect Claude Code, start the service, and read existing sessions.
 
     Run it again after an update: it updates what changed and restarts what is running. It saves the original of every
-    file that it changes; `engram uninstall` restores them. If it is interrupted, run it again, or uninstall.
+    file that it changes; `engram uninstall` restores them. If it is interrupted, run it again, or uninstall. If a file
+    of Claude Code's had to be left as it is, everything else is done, and the exit code is 1.
 
     Example: engram install --dry-run
     """
@@ -335,7 +320,7 @@ def install(
         is_chosen = bool(extractor or answers.writer)
         _finish(workspace, answers.choices, machine, result, as_json, is_writer_chosen=is_chosen)
         _compare(workspace, answers.writer)
-    ctx.exit(options.OK)
+    ctx.exit(options.FAILED if any(note.startswith(NOT_DONE) for note in result.notes) else options.OK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +341,10 @@ class Result:
     #: What to print about the earlier Engram's memories; "" for nothing.
     earlier: str
     test: SelfTest
+
+    @property
+    def notes(self) -> list[str]:
+        return [*self.outcome.notes, *(note for step in self.steps for note in step.notes)]
 
 
 def _look(workspace: Workspace, journal: Journal | None) -> Machine:
@@ -394,6 +383,7 @@ def _plan(
         steps=steps,
         undone=undone_steps(steps, machine.journal),
         reads=count_new(workspace, machine.existing) if reads_now else 0,
+        preparing="" if choices.service else reading_time(machine.existing),
         left=0 if reads_now else machine.existing.number,
         imports_earlier=reads and any(database.memories for database in machine.earlier.databases),
     )
@@ -511,9 +501,12 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Insta
     imported: dict[str, Any] = {}
 
     def read_sessions() -> None:
-        if plan.left or imported:
-            return
-        imported.update(import_existing(workspace, machine.existing, has_service=choices.service, is_quiet=is_quiet))
+        if not (plan.left or imported):
+            imported.update(
+                import_existing(
+                    workspace, machine.existing, new=plan.reads, has_service=choices.service, is_quiet=is_quiet
+                )
+            )
 
     def before_step(step: Step) -> None:
         if step.name == "service":
@@ -585,7 +578,7 @@ def _finish(
             "version": VERSION,
             "steps": [step.name for step in result.steps],
             "changed": result.outcome.changed,
-            "notes": [*result.outcome.notes, *(note for step in result.steps for note in step.notes)],
+            "notes": result.notes,
             "imported": result.imported,
             "earlier": result.earlier or None,
             "self_test": {"ok": not result.test.problem, "problem": result.test.problem or None},

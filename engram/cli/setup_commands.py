@@ -21,7 +21,6 @@ from engram.config_file import no_setting, set_value, unset_value
 from engram.errors import BadRequest, InstallError, NotFound, SettingsError, StoreError
 from engram.hub.client.folder_files import folder_of, is_folder
 from engram.models.hub.spaces import list_servers
-from engram.models.open_memory import open_memory
 from engram.page.open_page import stop_page
 from engram.paths import Home, absolute_path, is_default_home
 from engram.reports.claude_checks import NAME
@@ -131,13 +130,9 @@ def _copies_elsewhere(workspace: Workspace) -> list[str]:
 
     A user who also wants the copies deleted must leave the folders and hubs before the keys are deleted.
     """
-    path = workspace.places.memory_db
-    if not path.is_file():
+    if not workspace.places.memory_db.is_file():
         return []
-    with (
-        contextlib.suppress(StoreError),
-        open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False) as store,
-    ):
+    with contextlib.suppress(StoreError), workspace.existing_store() as store:
         places = [str(folder_of(one.url)) if is_folder(one.url) else one.url for one in list_servers(store)]
         hint = "(to delete it, run `engram hub leave` first, unless another machine uses it)"
         return [f"the sealed copy in {place} {hint}" for place in places]
@@ -506,6 +501,20 @@ def _note_missing(workspace: Workspace, setting: str) -> None:
                 advise(f"Note: {missing.detail}. {missing.advice[0].upper()}{missing.advice[1:]}", err=True)
             elif setting == "extractor":
                 _note_costs(Workspace(workspace.flags).settings)
+            elif setting == "claude_command":
+                _note_command(Workspace(workspace.flags).settings)
+
+
+def _note_command(settings: Settings) -> None:
+    """Print that there is no such command; it is needed as soon as Claude writes the memories."""
+    from engram.extraction.model.claude_provider import find_claude  # only for this setting
+
+    if find_claude(settings) is None:
+        say(
+            f"Note: {settings.claude_command!r} is no command that can be run; give the whole path of claude, without "
+            "arguments.",
+            err=True,
+        )
 
 
 def _note_costs(settings: Settings) -> None:

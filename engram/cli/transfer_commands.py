@@ -34,7 +34,6 @@ from engram.models.engine.database import owning_database
 from engram.models.engine.transaction import Reader, Store
 from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories.memory_records import Memory
-from engram.models.open_memory import open_memory
 from engram.models.projects.projects import list_held_projects
 from engram.models.rescue.backup import EMPTY, Backup, count_held, is_of_other_memory, list_backups
 from engram.models.rescue.carry_over import carry_forgotten
@@ -405,7 +404,7 @@ def restore(
             carry_more=carry_hubs,
             check=partial(_require_own_projects, places, chosen),
         )
-    with open_memory(places.memory_db, driver=workspace.settings.sqlite_driver, is_made=False) as store:
+    with workspace.existing_store() as store:
         unknown = list_unknown(store, places)
     if as_json:
         print_json(
@@ -451,10 +450,7 @@ def _say_what_is_missing(workspace: Workspace, backups: Sequence[Backup], chosen
         say("  what you saved, changed, judged, decided or forgot is lost, unless a hub or a synced folder has it")
         say("  the transcripts are read again, and memories are made from them")
         return
-    with (
-        contextlib.suppress(StoreError),
-        open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False) as store,
-    ):
+    with contextlib.suppress(StoreError), workspace.existing_store() as store:
         is_other = chosen.parent != workspace.places.backups and is_of_other_memory(store, chosen)
         missing = find_missing(store, chosen)
         parts = (

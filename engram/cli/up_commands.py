@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 
@@ -22,7 +23,6 @@ from engram.cli.options import if_stopped, json_command
 from engram.cli.output import console, one_line, print_json, say
 from engram.cli.workspace import Workspace, advise
 from engram.errors import BadRequest, EngramError, StoreError
-from engram.models.open_memory import open_memory
 from engram.paths import absolute_path
 from engram.reports.health import STAGE_NAMES, Health, take_health
 from engram.reports.processes import process_state
@@ -94,12 +94,22 @@ _LINE_SECONDS = 10.0
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 
 
+#: Where transcripts are that were copied with a folder too many around them, below a Claude configuration folder.
+_DEEPER = ("projects/*/*/*.jsonl", "projects/projects/*/*.jsonl", "*/projects/*/*.jsonl")
+
+
 def _no_transcripts(workspace: Workspace) -> str:
     """Say in a sentence that there is nothing to read yet. Raises NotFound for a typed folder that is not there."""
     workspace.require_claude_folder()
     folder = workspace.settings.claude_folder
     if folder.is_dir():
-        return f"There are no transcripts in {workspace.settings.projects_folder} yet."
+        said = f"There are no transcripts in {workspace.settings.projects_folder} yet."
+        deeper = (found.parent for form in _DEEPER for found in folder.glob(form))
+        for place in islice(deeper, 1):
+            said += (
+                f" Some are a folder too deep, in {place}: move that folder into {workspace.settings.projects_folder}."
+            )
+        return said
     return f"There is no folder {folder} yet: Claude Code makes it when it first starts."
 
 
@@ -244,7 +254,7 @@ def _read_health(workspace: Workspace) -> Health | str:
     """Return the health of all parts, or why it can't be read. A damaged file may have been replaced since."""
     try:
         # Not workspace.store(), which would recreate a memory folder that was moved away.
-        with open_memory(workspace.places.memory_db, driver=workspace.settings.sqlite_driver, is_made=True) as store:
+        with workspace.existing_store(is_made=True) as store:
             return take_health(store, workspace.settings)
     except StoreError as error:
         return str(error)

@@ -327,10 +327,13 @@ def waiting_note(workspace: Workspace, *, has_service: bool) -> str:
     return f"; {who} {number_of(waiting, 'more text')} for the search by meaning" if waiting else ""
 
 
-def import_existing(workspace: Workspace, existing: Existing, *, has_service: bool, is_quiet: bool) -> dict[str, Any]:
+def import_existing(
+    workspace: Workspace, existing: Existing, *, new: int, has_service: bool, is_quiet: bool
+) -> dict[str, Any]:
     """Read all sessions and make memories from them, with a progress bar. A failure or Ctrl-C stops only the import.
 
     Args:
+        new: number of transcripts that were not read to their end yet; nothing is said about the others.
         has_service: leave the vectors to the service; otherwise everything is done now.
         is_quiet: print nothing but warnings.
     """
@@ -339,8 +342,9 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
         return {}
     # The rules make memories from all sessions in a minute. A language model improves them later, within its cap.
     flags = {"extractor": "local"} if workspace.settings.extractor in MODEL_EXTRACTORS else {}
-    also = "" if has_service else f" and preparing the search by meaning (about {_minutes(existing)})"
-    say_unless(is_quiet, f"• Reading your {number_of(existing.number, 'transcript')}{also}")
+    if new:
+        also = "" if has_service else f" and preparing the search by meaning (about {reading_time(existing)})"
+        say_unless(is_quiet, f"• Reading your {number_of(new, 'transcript')}{also}")
     try:
         return run_once(
             workspace.with_flags(**flags),
@@ -364,7 +368,7 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
     return {}
 
 
-def _minutes(existing: Existing) -> str:
+def reading_time(existing: Existing) -> str:
     """Return how long it takes to read all transcripts and to prepare their texts, in words."""
     size = sum(source.size or 0 for source in (*existing.first, *existing.rest))
     return number_of(max(1, round(size * SECONDS_PER_BYTE / 60)), "minute")

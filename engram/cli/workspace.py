@@ -117,6 +117,19 @@ class Workspace:
             yield store
 
     @contextlib.contextmanager
+    def existing_store(self, *, is_made: bool = False) -> Iterator[Store]:
+        """Open the memory of a folder that must not be made. Raises StoreError.
+
+        Args:
+            is_made: create a missing memory.db in the folder.
+        """
+        from engram.models.open_memory import open_memory  # as in ``store``
+
+        self.log_warnings()
+        with open_memory(self.places.memory_db, driver=self.settings.sqlite_driver, is_made=is_made) as store:
+            yield store
+
+    @contextlib.contextmanager
     def stores(self, *, with_vaults: bool = True) -> Iterator[list[Store]]:
         """Open the memory and its vaults, for a command about everything; report vaults that can't be opened.
 
@@ -372,18 +385,17 @@ def chosen_project(store: Store, settings: Settings, name: str | None) -> Projec
     return named or project_of_folder(store, settings, current_folder())
 
 
-def _forget_failures(settings: Settings) -> None:
+def _forget_failures(workspace: Workspace) -> None:
     """Forget the failures of stages that may fail because of settings, if the memory can be opened.
 
     Raises:
         OlderSchema: an earlier version wrote memory.db.
     """
-    from engram.models.open_memory import open_memory
     from engram.models.work.task_runs import STAGES_OF_SETTINGS, clear_failures
 
-    if settings.places.memory_db.is_file():
+    if workspace.places.memory_db.is_file():
         try:
-            with open_memory(settings.places.memory_db, driver=settings.sqlite_driver, is_made=True) as store:
+            with workspace.existing_store(is_made=True) as store:
                 clear_failures(store, STAGES_OF_SETTINGS)
         except OlderSchema:
             raise
@@ -404,14 +416,15 @@ def restart_with_settings(workspace: Workspace) -> None:
     from engram.reports.processes import process_state
     from engram.setup.services.service_plan import restart_if_running
 
+    around = Workspace(workspace.flags)
     try:
-        settings = Workspace(workspace.flags).settings
+        settings = around.settings
     except SettingsError:
         # Nothing can start with such settings; the next command reports what is wrong.
         return
     places, older = settings.places, ""
     try:
-        _forget_failures(settings)
+        _forget_failures(around)
     except OlderSchema as error:
         older = str(error)
     if not any(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):

@@ -266,7 +266,10 @@ def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHi
 
 
 def fixed_error(store: Store, failed: Iterable[Action], project_ids: Collection[int], branches: Collection[str]) -> str:
-    """Return the newest error among failed calls for which ``find_fixes`` finds a fix; "" if there is none."""
+    """Return the newest error among failed calls for which ``find_fixes`` finds a fix; "" if there is none.
+
+    Of an error of many lines, the one that says most is enough if the fix is found by it.
+    """
     errors = dict.fromkeys(call.error_line for call in failed if telling_lines(call.error_line))
-    tried = islice(errors, MAX_TRIED_ERRORS)
-    return next((error for error in tried if find_fixes(store, error, project_ids, branches=branches)), "")
+    forms = (form for error in islice(errors, MAX_TRIED_ERRORS) for form in (telling_lines(error)[0], error))
+    return next((form for form in forms if find_fixes(store, form, project_ids, branches=branches)), "")

@@ -30,6 +30,8 @@ _BACKTICKS = lazy_regex(r"`{2,}")
 _TILDES = lazy_regex(r"~{3,}")
 _BLANKS = lazy_regex(r"\s+")
 #: Characters that may be hidden.
+#: Signs that have a meaning for a shell inside double quotes, or end a line.
+_SHELL_SIGNS = lazy_regex(r'["$`\\!\n\r]')
 _UNPLAIN = lazy_regex(r"[^\n\t\r -~]")
 #: Shown where text was truncated.
 ELLIPSIS = "…"
@@ -169,7 +171,12 @@ def shortened(message: str) -> str:
 
 def as_arguments(*values: str) -> str:
     """Return the arguments of a printed command, for use after its options: quoted, and not mistaken for options."""
-    return "-- " * any(value.startswith("-") for value in values) + shlex.join(values)
+    return "-- " * any(value.startswith("-") for value in values) + " ".join(map(_quoted, values))
+
+
+def _quoted(value: str) -> str:
+    """Return a text quoted for a shell; an apostrophe in it is readable if nothing else in it has a meaning there."""
+    return f'"{value}"' if "'" in value and not _SHELL_SIGNS.search(value) else shlex.quote(value)
 
 
 def nearest_names(word: str, known: Iterable[str], most: int = 1) -> list[str]:

@@ -285,7 +285,9 @@ def test_a_dry_run_of_forget_shows_every_word_that_goes(
 ) -> None:
     long = f"Weigh every crate twice. {'The second scale is behind the gate. ' * 6}Then call the harbour master."
     saved = run_json("save", long)["id"]
-    assert "Then call the harbour master." in run("forget", saved, "--dry-run").stdout
+    in_full = run("forget", saved, "--dry-run").stdout
+    assert "Then call the harbour master." in in_full
+    assert in_full.startswith("In all: 1 memory")
     for memory in memory_records.all_memories(filled):
         preview = run_json("forget", memory.episode_id, "--dry-run", "--also-source")
         shown = " ".join(run("forget", memory.episode_id, "--dry-run", "--also-source").stdout.split())

@@ -98,6 +98,24 @@ def test_a_model_must_exist_and_a_folder_that_does_not_is_told(home: Home, name:
     assert "Note" not in invoke(home, "set", name, "/" if not reason else "hashed")[2]
 
 
+def test_a_command_of_claude_that_is_none_is_told_before_it_is_needed(home: Home, tmp_path: Path) -> None:
+    command = tmp_path / "claude"
+    command.write_text("#!/bin/sh\n")
+    for wrong in (str(command), str(tmp_path), "claude --model opus", "./claude"):
+        told = " ".join(invoke(home, "set", "claude_command", wrong)[2].split())
+        assert told == (
+            f"Note: {wrong!r} is no command that can be run; give the whole path of claude, without arguments."
+        )
+    command.chmod(0o755)
+
+    assert invoke(home, "set", "claude_command", str(command)) == (0, f"claude_command = {command}\n", "")
+
+
+@pytest.mark.parametrize("folders", ["~/diary", "/srv/acme,~", "*/acme", "?:/work", "[/]srv", "C:\\work", ""])
+def test_patterns_that_can_cover_a_folder_are_kept(home: Home, folders: str) -> None:
+    assert invoke(home, "set", "exclude", folders)[0] == 0
+
+
 def test_comments_order_and_formatting_stay(home: Home) -> None:
     home.config_file.write_text("# my settings\nbites   =  2   # few\n\n# folders\nexclude = [\n  'a',  # one\n]\n")
 
@@ -149,6 +167,9 @@ def test_every_type_of_value_comes_back_as_it_was_meant(home: Home, name: str, t
         ("claude_timeout_seconds", "1e999", "must be a number"),
         ("extractor", "gpt", "must be one of local, claude, openai, off"),
         ("home", "/elsewhere", "ENGRAM_HOME"),
+        ("exclude", "~/diary,clients/acme", "has 'clients/acme', which covers no folder; write a whole path"),
+        ("exclude", "$HOME/diary", "covers no folder"),
+        ("exclude", "~no-such-user/diary", "covers no folder"),
     ],
 )
 def test_a_wrong_value_changes_nothing(home: Home, name: str, text: str, reason: str) -> None:

@@ -238,6 +238,37 @@ def test_a_dry_run_names_the_questions_and_what_they_write(
 
 
 @pytest.mark.usefixtures("self_test")
+def test_a_dry_run_says_what_is_read_and_prepared_as_the_run_does(run: Callable[..., Result], home: Home) -> None:
+    planned = run("install", "--yes", "--no-service", "--dry-run").output
+    done = run("install", "--yes", "--no-service").output
+    again = run("install", "--yes").output
+
+    assert f"Read 5 transcripts into {home.root} and prepare the search by meaning (about 1 minute)\n" in planned
+    assert "• Reading your 5 transcripts and preparing the search by meaning (about 1 minute)\n" in done
+    assert "Reading your" not in again
+    assert "Read " not in run("install", "--yes", "--dry-run").output
+
+
+def test_hooks_that_were_removed_for_good_are_not_called_undone(run: Callable[..., Result]) -> None:
+    run("install", "--yes", "--no-service", "--no-import", "--no-plugin", "--statusline")
+    switched = run("install", "--yes", "--no-import", "--plugin").output
+    again = run("install", "--yes", "--no-import").output
+
+    assert "• Remove Engram's hooks from Claude Code's settings: the plugin has them" in switched
+    assert "Undo" not in again
+    assert "• Undo: " in run("install", "--yes", "--no-import", "--no-statusline").output
+    assert "Remove Engram's hooks" not in run("uninstall", "--dry-run").output
+
+
+def test_a_claude_that_is_not_here_takes_one_line_of_the_question(run: Callable[..., Result], user: Path) -> None:
+    said = run("install", "--no-service", "--no-import", stdin="n\n\n").output
+
+    assert "  claude  Your own Claude Code. It was not found here, so it can't be chosen yet.\n" in said
+    assert said.count("not found") == 2  # the other: what Claude Code is, in the report
+    assert "What then leaves this machine" not in said
+    assert "$" not in said.partition("Choose (")[0]
+
+
 def test_a_second_installation_keeps_the_choices_and_changes_nothing(run: Callable[..., Result], user: Path) -> None:
     run("install", "--yes", "--no-service", "--no-plugin")
     before = claude_folder(user)
@@ -501,17 +532,41 @@ def test_settings_that_claude_code_does_not_load_or_that_are_read_only_stay_as_t
     before = snapshot(settings)
 
     refused = run("install", "--yes", "--no-service", "--no-import", "--no-plugin", code=1).output
-    said = " ".join(run("install", "--yes", "--no-service", "--no-import", "--statusline", "--plugin").output.split())
+    output = run("install", "--yes", "--no-service", "--no-import", "--statusline", "--plugin", code=1).output
+    said = " ".join(output.split())
 
     assert why in " ".join(refused.split())
     assert said.count(f"Not done: {'Claude Code does not load' if why != 'is read-only' else str(settings)}") == 2
     assert why in said
     assert "add mcp__plugin_engram_engram to permissions.allow yourself" in said
+    mend = "Make it writable (chmod u+w " if spoil == "read-only" else "Correct it in an editor. Then run `engram"
+    assert mend in said
+    assert "Note: Not done" not in said
     assert "• Let Claude" not in said
     assert snapshot(settings) == before
     assert json.loads(run("uninstall", "--dry-run", "--json").stdout)["steps"] == [
         f"Connect Claude Code through the plugin {user / '.claude' / 'skills' / 'engram'}"
     ]
+
+
+def test_read_only_settings_that_have_what_is_needed_are_no_failure(run: Callable[..., Result], user: Path) -> None:
+    settings = user / ".claude" / "settings.json"
+    settings.write_text('{"permissions": {"allow": ["mcp__plugin_engram_engram"]}}')
+    settings.chmod(0o444)
+    before = snapshot(settings)
+
+    said = run("install", "--yes", "--no-service", "--no-import").output
+    assert "Not done" not in said
+    assert "Note: " not in said
+    assert snapshot(settings) == before
+    assert "Not done" in run("install", "--yes", "--no-import", "--statusline", code=1).output
+    assert snapshot(settings) == before
+
+
+def test_a_broken_file_that_need_not_be_changed_is_no_failure(run: Callable[..., Result], user: Path) -> None:
+    (user / ".claude.json").write_text("{,}")
+
+    assert "Note: Claude Code does not load" in run("install", "--yes", "--no-service", "--no-import").output
 
 
 @pytest.mark.parametrize("form", ["BOM and CRLF", "blank"])
@@ -531,7 +586,7 @@ def test_settings_that_the_user_broke_since_are_left_with_our_rule_until_uninsta
     settings.write_text("// mine\n" + settings.read_text())
     before = snapshot(settings)
 
-    run("install", "--yes", "--no-import")
+    run("install", "--yes", "--no-import", code=1)
 
     assert snapshot(settings) == before
     assert run("uninstall", "--yes").output.count("• Undo: ") == 2

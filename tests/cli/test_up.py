@@ -84,3 +84,25 @@ def test_up_with_a_running_service_says_so_and_starts_nothing(home: Home, run: C
     for lock in locks:
         lock.release()
     assert said == "Engram is already running. `engram service status` shows what started it.\n"
+
+
+@pytest.mark.parametrize(
+    "deeper",
+    ["projects/acme/-srv-harbor/one.jsonl", "projects/projects/-srv-harbor/one.jsonl", "acme/projects/-h/one.jsonl"],
+)
+def test_transcripts_a_folder_too_deep_are_named(tmp_path: Path, run: Callable[..., Result], deeper: str) -> None:
+    folder = tmp_path / "copied sessions"
+    place = folder / deeper
+    place.parent.mkdir(parents=True)
+    place.write_text((SAMPLES / "projects").glob("*/*.jsonl").__next__().read_text())
+
+    said = run("--claude-folder", str(folder), "up", "--once").stderr
+
+    projects = folder / "projects"
+    assert said.splitlines()[0] == (
+        f"There are no transcripts in {projects} yet. Some are a folder too deep, in {place.parent}: move that folder "
+        f"into {projects}."
+    )
+    projects.mkdir(exist_ok=True)
+    place.parent.rename(projects / "-srv-moved")
+    assert "1 session" in run("--claude-folder", str(folder), "up", "--once").stdout

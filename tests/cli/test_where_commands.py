@@ -672,6 +672,22 @@ def test_how_names_an_error_whose_fix_is_known(at_work: Workshop, failed: str) -
     assert "passed after changes to registry.py" in run(*words).stdout
 
 
+def test_how_names_one_line_of_an_error_of_many(at_work: Workshop) -> None:
+    many = f"Traceback (most recent call last):\n  File 'x.py', line 3\n{FAILED}\nmake: *** [test] Error 1"
+    at_work.work(
+        "feat/x",
+        "Run the tests",
+        bash("make test", many, failed=True),
+        edit(at_work.repository.root / "registry.py"),
+        bash("make test", "ok"),
+    )
+
+    lines = run("how", "make").stdout.splitlines()
+
+    (advice,) = lines[lines.index("How that was once fixed:") + 1 :]
+    assert "passed after changes to registry.py" in run(*shlex.split(advice)[1:]).stdout
+
+
 def test_how_names_the_project_of_each_command_only_if_it_looks_everywhere(at_work: Workshop) -> None:
     at_work.work("feat/x", "Build it", bash("docker build -t harbor ."))
     (name,) = {one["project"] for one in run_json("how", "docker")["runs"]}

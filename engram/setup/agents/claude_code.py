@@ -36,7 +36,7 @@ from engram.setup.agents.plugin import (
     without_our_server,
 )
 from engram.setup.agents.registered import MIN_MOD_VERSION, MOD, Registration, Way, find_registrations, read_documents
-from engram.setup.edits.apply_edit import decode, editing
+from engram.setup.edits.apply_edit import apply_change, decode, editing
 from engram.setup.edits.file_state import StateKind, check_writable, read_state, real_path
 from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step
 from engram.setup.edits.json_document import value_of
@@ -165,7 +165,7 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
     else:
         for path in paths:
             if why := _why_left(path):
-                raise InstallError(f"{why}. Correct it; nothing was changed")
+                raise InstallError(f"{why}; nothing was changed")
         steps = [
             plan_settings(
                 settings.claude_folder, servers_path, documents[settings_path], home, servers=documents[servers_path]
@@ -199,6 +199,10 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
     return steps
 
 
+#: Begins the note of a step about a file that the installation had to leave as it is.
+NOT_DONE = "Not done: "
+
+
 def leave_files(step: Step, settings: Settings) -> Step:
     """Return the step without changes to files that Claude Code does not load, or that are read-only.
 
@@ -209,11 +213,13 @@ def leave_files(step: Step, settings: Settings) -> Step:
     left = [change for change in step.changes if change.path in reasons]
     notes = []
     for change in left:
+        if _is_in_effect(change):
+            continue
         added = change.edit.add if isinstance(change.edit, JsonEdit) else ()
         by_hand = "".join(
             f", or add {entry.value} to {'.'.join(entry.path)} yourself" for entry in added if entry.is_item
         )
-        notes.append(f"Not done: {reasons[change.path]}. Correct it and run `engram install` again{by_hand}.")
+        notes.append(f"{NOT_DONE}{reasons[change.path]}. Then run `engram install` again{by_hand}.")
     return replace(
         step,
         changes=tuple(change for change in step.changes if change not in left),
@@ -222,14 +228,22 @@ def leave_files(step: Step, settings: Settings) -> Step:
     )
 
 
+def _is_in_effect(change: FileChange) -> bool:
+    """Return True if a file that Claude Code loads already is as the change would make it."""
+    state, data = read_state(real_path(change.path, is_link=False))
+    is_loaded = state.kind is StateKind.FILE and not why_not_loaded(change.path)
+    return is_loaded and apply_change(change, data)[0] == data
+
+
 def _why_left(path: Path) -> str:
-    """Return why the installation must not change a file of Claude Code; "" if it may."""
+    """Return why the installation must not change a file of Claude Code, and how to mend that; "" if it may."""
     try:
         real = real_path(path, is_link=False)
         check_writable(path, real, read_state(real)[0])
     except InstallError as error:
         return str(error)
-    return why_not_loaded(path)
+    why = why_not_loaded(path)
+    return f"{why}. Correct it in an editor" if why else ""
 
 
 def read_document(path: Path) -> dict[str, Any]:

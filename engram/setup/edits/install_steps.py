@@ -7,7 +7,7 @@ applies them, so that one mechanism serves dry runs, backups, undoing after a fa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeAlias
 
@@ -156,3 +156,10 @@ class Step:
     def is_empty(self) -> bool:
         """True if there is nothing to do."""
         return not (self.changes or self.before or self.after)
+
+    @property
+    def only_drops(self) -> bool:
+        """True if it only removes entries that are never restored, so that it can't be undone."""
+        edits = [change.edit for change in self.changes if isinstance(change.edit, JsonEdit)]
+        is_drop = all(replace(edit, drop=()) == JsonEdit() for edit in edits)
+        return not self.before and not self.after and bool(edits) and len(edits) == len(self.changes) and is_drop

@@ -95,6 +95,7 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
         record.is_done = True
         run.save()
         reach("install.step")
+    ledger.steps = [record for step, record in zip(steps, ledger.steps, strict=True) if not step.only_drops]
     order = {step.name: number for number, step in enumerate(steps)}
     ledger.files = dict(sorted(ledger.files.items(), key=lambda item: order.get(item[1].step, len(steps))))
     run.check()

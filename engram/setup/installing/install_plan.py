@@ -52,7 +52,7 @@ def plan_installation(
     steps += _plan_agents(settings, choices)
     if choices.service:
         steps.append(plan_service(settings))
-    return [step for step in steps if not step.is_empty or step.notes]
+    return [step for step in steps if not step.is_empty or step.notes or step.left]
 
 
 def _plan_agents(settings: Settings, choices: Choices) -> list[Step]:
@@ -92,6 +92,8 @@ class Installation:
     #: Number of transcripts that will be read, and that are left to the service or `engram up`.
     reads: int
     left: int
+    #: How long preparing their texts for the search by meaning takes; "" if the service does that later.
+    preparing: str
     #: True if the memories of the earlier Engram will be imported.
     imports_earlier: bool
 
@@ -110,7 +112,8 @@ class Installation:
         if self.left:
             yield "Leave what is not read yet to the service or `engram up`"
         elif self.reads:
-            yield f"Read {number_of(self.reads, 'transcript')} into {self.home.root}"
+            also = f" and prepare the search by meaning (about {self.preparing})" if self.preparing else ""
+            yield f"Read {number_of(self.reads, 'transcript')} into {self.home.root}{also}"
         if self.imports_earlier:
             yield "Import the memories of the earlier Engram"
 

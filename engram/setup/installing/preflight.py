@@ -196,6 +196,23 @@ _HEAD_BYTES = 65_536
 _TIME = lazy_regex(rb'"timestamp":"([^"]{20,35})"')
 
 
+def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
+    """Return what a month like the last one would cost with Claude, and the cap."""
+    from engram.extraction.model.claude_provider import who_pays  # only the question who writes the memories needs it
+
+    each = " and ".join(f"{_range(*cost.dollars(model))} with {model}" for model in DOLLARS)
+    month = f"Your last {DAYS} days ({cost.sessions} sessions, about {cost.turns} turns) would have cost"
+    return [
+        f"{month if cost.turns else 'A thousand turns cost about'} {each}, at the list prices of "
+        f"{PRICE_DAY}. {who_pays()}",
+        f"At most ${settings.llm_dollars_per_day:.2f} a day, whatever happens (setting llm_dollars_per_day).",
+    ]
+
+
+def _range(low: float, high: float) -> str:
+    return f"${low:.2f} to ${high:.2f}" if high >= 0.01 else "less than a cent"
+
+
 def mod_price(sources: Iterable[Source], now_seconds: float) -> str:
     """Return what the mod costs a user with these sessions, in a sentence or two. Only both ends of files are read."""
     recent = _recent_sessions((source for source in sources if not source.is_subagent), now_seconds)
