@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from transcript_lines import say
 
+from bench.answers import AnsweredMemories
 from bench.commands.searches import bench
+from bench.homes import BenchHomes
 from bench.recorded_provider import RecordedProvider
 from engram.cli.workspace import Workspace
 from engram.errors import BadRequest
+from engram.settings import Settings
 
+REPO = Path(__file__).parents[2]
 FIRST, SECOND = (
     "The save button is green because red looked like a warning",
     "The save button is blue now instead of green",
@@ -185,3 +190,16 @@ def test_a_file_of_answers_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(BadRequest, match="cannot be read"):
         RecordedProvider(tmp_path)
+
+
+def test_the_recorded_answers_fit_the_requests(corpus: Path, tmp_path: Path) -> None:
+    """A change of the requests, or of the memories listed in them, takes the answers away without a word."""
+    answers = tmp_path / "answers"
+    shutil.copytree(REPO / "benchmarks" / "answers", answers)  # open requests are written beside the answers
+    made = AnsweredMemories(BenchHomes(tmp_path, Settings(home=tmp_path), None), corpus, RecordedProvider(answers))
+
+    for recorded in sorted(answers.glob("*.jsonl")):
+        with made.memory(recorded.stem):
+            pass
+
+    assert made.figures()["counts"], sorted(key for key, is_answered in made.provider.asked.items() if not is_answered)

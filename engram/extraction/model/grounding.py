@@ -61,6 +61,7 @@ _RELAYED = (Role.CONTEXT, Role.PROGRAM)
 _SHORTS = lazy_regex(r"[^\s,;\[\]]+")
 #: A quotation inside a summary.
 _QUOTED = lazy_regex(r"\"[^\"]+\"|“[^”]+”")
+_WITH_LEFT_OUT = lazy_regex(r" (?:with|mit|avec|con|com|met) “…”(?=[\s,;:.!)]|$)")
 _ELLIPSIS = lazy_regex(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
 _LOG_LINE = lazy_regex(
     r"^\s*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|"
@@ -236,9 +237,13 @@ def _only_printed(evidence: _Evidence) -> frozenset[str]:
 
 
 def _without_quoted_output(summary: str, evidence: _Evidence) -> str:
-    """Return a summary with an ellipsis in place of what it quotes from the output of the cited commands."""
+    """Return a summary with an ellipsis in place of what it quotes from the output of the cited commands.
+
+    After "with", nothing takes its place: "`make check` fails with “…”" is "`make check` fails".
+    """
     printed = _only_printed(evidence)
-    return _QUOTED.sub(lambda quoted: "“…”" if prefixes(content_words(quoted[0])) & printed else quoted[0], summary)
+    cut = _QUOTED.sub(lambda quoted: "“…”" if prefixes(content_words(quoted[0])) & printed else quoted[0], summary)
+    return summary if cut == summary else _WITH_LEFT_OUT.sub("", cut)
 
 
 def _fitting(summary: str) -> str:
