@@ -89,6 +89,8 @@ def export(
         raise BrokenDatabase(f"{workspace.places.memory_db} is damaged: it is empty, so there is nothing to export")
     if output is not None and file_format != "markdown":
         check_writable(output)
+    elif output is not None and output.is_file():
+        raise BadRequest(f"{output} is a file; name a folder for the Markdown files")
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
 

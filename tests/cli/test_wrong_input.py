@@ -73,6 +73,7 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("recall", "x", "-n", "abc"), 2, "'abc' is not a number.\n"),
     (("install", "--extractor", "magic"), 2, "'claude', 'openai', 'local'.\n"),
     (("pause", "5m"), 2, "Write: engram pause [OPTIONS]; `engram pause --help` shows its options."),
+    (("export", "--format", "markdown", "--output", __file__), 1, "is a file; name a folder for the Markdown files"),
     (("up", "--once", __file__), 1, "test_wrong_input.py contains no session; `engram up --once` reads transcripts"),
     (("recall", "x", "--project", "nosuch"), 1, "'nosuch'. Known projects: harbor, lantern"),
     (("expand",), 2, "Write: engram expand [OPTIONS] ID"),
