@@ -221,8 +221,6 @@ def _is_models_word(memory: Memory) -> bool:
 
 # -- Fit the lines of a briefing into the budget that the sections share.
 
-#: Voices of a session's participants; any other voice is named in the line.
-_OWN_VOICES = (Voice.USER, Voice.CHOSEN, Voice.ASSISTANT)
 _TITLE = lazy_regex(r"^- \[(ep_[0-9a-f]{12})\]", re.MULTILINE)
 
 
@@ -258,8 +256,7 @@ def title_line(memory: Memory, text: str, branch: str = "") -> str:
         branch: the memory's unmerged branch, if the session is on another one.
     """
     stale = ", may no longer hold" if memory.stale_reason else ""
-    said_by = memory.origin or ("" if memory.voice in _OWN_VOICES else memory.voice.label)
-    whose = f", {shown_text(said_by, MAX_BRANCH_CHARACTERS)}" if said_by else ""
+    whose = f", {shown_text(memory.told_by, MAX_BRANCH_CHARACTERS)}" if memory.told_by else ""
     head = f"[{memory.episode_id}] {day_of(memory.created_at_ms)}{whose}{stale}{branch_note(branch)}"
     return f"- {head}: {shown_text(text, MAX_BITE_CHARACTERS)}"
 

@@ -153,7 +153,7 @@ class MemoryFields:
     stale_reason: str
     #: The unmerged branch that it was learned on, if it isn't the asker's branch; otherwise "".
     branch: str
-    #: Where it comes from, if it is not the user's own: "teammate NAME" or "pack NAME".
+    #: Who said it, if that was nobody in the user's own sessions: "teammate NAME", "pack NAME", "imported".
     told_by: str
     #: Why it may be a planted instruction; "" if nothing suggests that.
     suspect: str = ""
@@ -305,7 +305,7 @@ class PublicHit:
                 superseded_by=memory.superseded_by,
                 stale_reason=memory.stale_reason,
                 branch=one_line(hit.branch, MAX_BRANCH_CHARACTERS),
-                told_by=one_line(memory.origin, MAX_BRANCH_CHARACTERS),
+                told_by=one_line(memory.told_by, MAX_BRANCH_CHARACTERS),
                 suspect=one_line(memory.suspect, MAX_BRANCH_CHARACTERS),
             ),
             origin=origin,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engram.enums import Actor, Importance, Scope, Voice
+from engram.enums import Actor, Importance, Kind, Scope, Voice
 from engram.exchange.export import export_records, read_markdown, write_markdown
 from engram.exchange.other_programs import open_source
 from engram.extraction.extracting import extract_session
@@ -20,6 +20,8 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.redaction import redact
+from engram.search.hit_lines import remarks_of
+from engram.search.hits import Hit, PublicHit
 from engram.settings import Settings
 from tests.exchange.exports import as_source, import_into
 from tests.transcript_lines import say
@@ -175,6 +177,27 @@ def test_what_a_foreign_file_claims_of_itself_counts_for_nothing(
     }
     (own,) = all_memories(other)
     assert (own.voice, own.origin, own.confidence, own.importance) == (Voice.IMPORTED, "", 0.5, Importance.NORMAL)
+
+
+@pytest.mark.parametrize(
+    ("voice", "origin", "told"),
+    [
+        (Voice.USER, "", ""),
+        (Voice.CHOSEN, "", ""),
+        (Voice.ASSISTANT, "", ""),
+        (Voice.AGENT, "", "saved by an agent"),
+        (Voice.IMPORTED, "", "imported"),
+        (Voice.PROGRAM, "", "a program's prompt"),
+        (Voice.ASSISTANT, "teammate ada", "teammate ada"),
+    ],
+)
+def test_a_hit_names_who_said_it_if_nobody_of_the_session_did(voice: Voice, origin: str, told: str) -> None:
+    memory = Memory("ep_0000000000ff", Kind.FACT, PLAIN, PLAIN, voice=voice, origin=origin)
+    found = Hit(id=memory.episode_id, kind="memory", text=PLAIN, score=1.0, parts={}, memory=memory)
+
+    remarks = remarks_of(PublicHit.of(found))
+
+    assert remarks == ([told] if told else [])
 
 
 def test_an_own_export_keeps_what_it_knows_of_its_memories(

@@ -112,6 +112,12 @@ class Memory:
         return self.source == Source.AUTO and self.extractor.startswith("local-")
 
     @property
+    def told_by(self) -> str:
+        """Who said it, if that was nobody who took part in one of the user's sessions; otherwise ""."""
+        is_own = self.voice in (Voice.USER, Voice.CHOSEN, Voice.ASSISTANT)
+        return self.origin or ("" if is_own else self.voice.label)
+
+    @property
     def is_users_rule(self) -> bool:
         """True for a preference or decision in the user's own words."""
         return self.voice == Voice.USER and self.kind in (Kind.PREFERENCE, Kind.DECISION)
