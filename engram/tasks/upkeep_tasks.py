@@ -198,7 +198,7 @@ def scan() -> None:
 
     def scan_and_describe() -> str:
         enqueued = scan_under_lease(runtime)
-        return f"{number_of(enqueued, 'task')} enqueued" if enqueued else NOTHING
+        return f"{number_of(enqueued, 'task')} to do" if enqueued else NOTHING
 
     run_guarded(runtime, "scan", "", scan_and_describe)
 

@@ -101,7 +101,7 @@ def with_short_question(text: str, limit: int) -> str:
 
 def clean_title(given: str) -> str:
     """Return a given title on one line; "" if it is too long."""
-    title = " ".join(given.split()).rstrip(".。 ")
+    title = " ".join(given.split()).rstrip(".。;；,:： ")
     return title if title and len(title) <= MAX_TITLE_CHARACTERS and len(title.split()) <= MAX_TITLE_WORDS else ""
 
 

@@ -82,7 +82,13 @@ def test_a_text_without_a_clause_is_cut_at_a_word(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("given", "title"),
-    [(" The cache\nis Redis. ", "The cache is Redis"), ("word " * 11, ""), ("x" * 91, ""), ("", "")],
+    [
+        (" The cache\nis Redis. ", "The cache is Redis"),
+        ("Use Redis;", "Use Redis"),
+        ("word " * 11, ""),
+        ("x" * 91, ""),
+        ("", ""),
+    ],
 )
 def test_a_title_that_somebody_wrote_is_kept_if_it_is_short(given: str, title: str) -> None:
     assert clean_title(given) == title

@@ -38,13 +38,13 @@ WHAT = {
     "embed": "Prepare the search by meaning",
     "extract": "Make memories",
     "flush": "Read the end of a session",
-    "index_notes": "Index notes",
+    "index_notes": "Read notes for the search",
     "ingest": "Read a session",
-    "load_vectors": "Load the index",
+    "load_vectors": "Load the search by meaning",
     "log": "Write the daily log",
     "recollect": "Choose memories",
     "refresh": "Choose memories again",
-    "scan": "Look for work",
+    "scan": "Look for what to do next",
     "sync": "Exchange with other machines",
 }
 #: Why work is due, as it is stored → in words.
