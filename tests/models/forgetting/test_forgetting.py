@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable
 
 import pytest
@@ -185,3 +186,31 @@ def test_no_byte_of_a_deleted_memory_stays_in_the_file_or_its_log(store: Store, 
 
     assert [WORD.encode() in path.read_bytes() for path in files] == [False, False]
     assert store.find_damage() == ""
+
+
+def test_no_byte_stays_where_a_page_was_rearranged(store: Store, keep: Keep) -> None:
+    for number in range(20):
+        keep(f"filler {number}")
+    store.checkpoint("TRUNCATE")
+    data = store.path.read_bytes()
+    page_bytes = int(store.value("PRAGMA page_size"))
+    marked = 0
+    for page in range(page_bytes, len(data), page_bytes):
+        # A leaf of a table: its type, the number of cells, and where their content begins.
+        kind, _, cells, content = struct.unpack(">BHHH", data[page : page + 7])
+        if kind == 13 and cells and content - 8 - 2 * cells > len(WORD):
+            with store.path.open("r+b") as file:
+                file.seek(page + content - len(WORD))
+                file.write(WORD.encode())
+            marked += 1
+    ids = store.rows("SELECT rowid, episode_id FROM episode")
+    found = store.rows("SELECT rowid FROM episode_fts WHERE episode_fts MATCH 'filler'")
+
+    forget_memories.wipe_free_space(store)
+
+    assert marked
+    assert WORD.encode() not in store.path.read_bytes()
+    assert store.find_damage() == ""
+    assert store.rows("SELECT rowid, episode_id FROM episode") == ids
+    assert found
+    assert store.rows("SELECT rowid FROM episode_fts WHERE episode_fts MATCH 'filler'") == found
