@@ -33,6 +33,8 @@ from engram.models.sessions.turn_changes import delete_turn
 from engram.models.work.task_runs import clear_task_errors
 from engram.system.cached import empty_text_caches
 
+#: Maximum size, in bytes, of a file that is written anew in memory.
+_MAX_IN_MEMORY_BYTES = 64_000_000
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 #: Kinds of tombstones of entries whose words must not be stored.
 _ERASED_KINDS = (TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value)
@@ -253,16 +255,19 @@ def wipe_free_space(store: Store) -> None:
     SQLite overwrites deleted rows (secure_delete), but a text index keeps deleted words until its segments are merged.
     This merges them; the larger the index, the longer it takes. (FTS5 could delete words immediately, but then older
     versions of SQLite could not read the index, and both drivers must be able to read the same memory.db.) Nor does
-    SQLite overwrite what it moves to another page, so the file is written anew, in memory, because a temporary file
-    would be outside the memory folder: about 20 ms per MB. Without room for that, the file stays as it is.
+    SQLite overwrite what it moves to another page, so the file is written anew: about 20 ms per MB. The copy that this
+    needs holds only what is left. It is in memory or, of a large file, in a temporary file of SQLite, which nobody else
+    can open. Without room for that, the file stays as it is.
     """
     with store.transaction() as tx:
         for table in _INDEXES:
             tx.run(f"INSERT INTO {table}({table}) VALUES ('optimize')")
         put_meta(tx, _WIPED_AT, str(tx.now_ms()))
     with contextlib.suppress(StoreError):
-        store.row("PRAGMA temp_store = MEMORY")
+        is_small = store.path.stat().st_size <= _MAX_IN_MEMORY_BYTES
+        store.row(f"PRAGMA temp_store = {'MEMORY' if is_small else 'FILE'}")
         store.row("VACUUM")
+        store.row("PRAGMA temp_store = DEFAULT")
     store.checkpoint("TRUNCATE")
     drop_forgotten_texts(store)
 

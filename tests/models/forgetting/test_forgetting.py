@@ -188,7 +188,11 @@ def test_no_byte_of_a_deleted_memory_stays_in_the_file_or_its_log(store: Store, 
     assert store.find_damage() == ""
 
 
-def test_no_byte_stays_where_a_page_was_rearranged(store: Store, keep: Keep) -> None:
+@pytest.mark.parametrize("max_in_memory", [0, 64_000_000])
+def test_no_byte_stays_where_a_page_was_rearranged(
+    store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch, max_in_memory: int
+) -> None:
+    monkeypatch.setattr(forget_memories, "_MAX_IN_MEMORY_BYTES", max_in_memory)
     for number in range(20):
         keep(f"filler {number}")
     store.checkpoint("TRUNCATE")
