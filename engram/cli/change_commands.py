@@ -239,6 +239,8 @@ def forget(
                 _show(preview, is_whole=True)
                 click.echo("Nothing was deleted.")
             return
+        if _is_session(episode_id):
+            workspace.read_rest(store, episode_id)  # it would come back
         if not yes:
             if as_json:
                 plan_forget(store, episode_id)  # reporting that there is no such memory needs no --yes

@@ -193,6 +193,13 @@ class Workspace:
 
         wake_worker(self.places)
 
+    def read_rest(self, store: Store, session_id: str) -> None:
+        """Read what was said in a session and has not been read yet."""
+        from engram.ingest.read_sources import ingest_session
+        from engram.redaction import redact
+
+        ingest_session(store, session_id, settings=self.settings, redact=redact)
+
     def redactor(self) -> Callable[[str], str]:
         """Return a function that masks secrets in a text."""
         from engram.redaction import redact

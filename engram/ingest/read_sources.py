@@ -176,6 +176,12 @@ def sources_of_session(store: Store, session_id: str, settings: Settings) -> lis
     return known or [source for source in registry.discover(settings) if source.session_id == session_id]
 
 
+def ingest_session(store: Store, session_id: str, *, settings: Settings, redact: Redact, close: bool = False) -> None:
+    """Read all sources of a session to their ends, as ``ingest_source`` does. Raises StoreError."""
+    for source in sources_of_session(store, session_id, settings):
+        ingest_source(store, source, settings=settings, redact=redact, close=close)
+
+
 def _follow_move(store: Store, source: Source, settings: Settings) -> None:
     """If a file was moved, compressed or decompressed, continue from the cursor of the old file."""
     if load_progress(store, source.place).transcript_id:

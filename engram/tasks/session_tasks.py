@@ -224,13 +224,11 @@ def ingest(session_id: str) -> None:
 
 def read_session(runtime: Runtime, session_id: str) -> None:
     """Read a session's sources to the end and close its turn. Raises StoreError."""
-    from engram.ingest.read_sources import ingest_source, sources_of_session
+    from engram.ingest.read_sources import ingest_session
     from engram.paths import is_session_id
 
-    if not is_session_id(session_id):
-        return
-    for source in sources_of_session(runtime.store, session_id, runtime.settings):
-        ingest_source(runtime.store, source, settings=runtime.settings, redact=runtime.redact, close=True)
+    if is_session_id(session_id):
+        ingest_session(runtime.store, session_id, settings=runtime.settings, redact=runtime.redact, close=True)
 
 
 # -- Task ``flush(session_id)``: when a session has ended or was compacted, read the rest of it and extract everything.

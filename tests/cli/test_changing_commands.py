@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from transcript_lines import say
 
 from engram.cli.output import is_open_to_others, when
 from engram.enums import Actor
@@ -278,6 +279,24 @@ def test_forget_takes_a_whole_session_by_the_beginning_of_its_id(filled: Store, 
     assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
     for command in ("sessions", "why", "forget"):
         assert "there is no session" in run(command, session.session_id, code=1).stderr
+
+
+def test_what_was_said_in_a_session_and_not_read_yet_is_forgotten_with_it(
+    run: Run, run_json: RunJson, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    path = tmp_path / "claude" / "projects" / "-work-boats" / "11111111-2222-3333-4444-555555555555.jsonl"
+    say(path, "user", "Which paint for the hull?", cwd="/work/boats")
+    say(path, "assistant", "Epoxy.", cwd="/work/boats")
+    assert run_json("up", "--once", "--no-memories")["new_turns"] == 1
+    say(path, "user", "And for the deck?", cwd="/work/boats")
+    say(path, "assistant", "Teak oil.", cwd="/work/boats")
+
+    assert run_json("forget", path.stem, "--yes")["turns"] == 2
+    assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
+
+    say(path, "user", "What is left to do?", cwd="/work/boats")
+    assert run_json("up", "--once", "--no-memories")["new_turns"] == 1
 
 
 def test_a_dry_run_of_forget_shows_every_word_that_goes(
