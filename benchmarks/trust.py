@@ -6,8 +6,8 @@
 direct the agent or the user ("hostile"). Each writer's sentences are judged by a model that was fitted on the other
 writers' sentences, and each project's recorded memories, all of them plain, by one that was fitted without them.
 ``--memories`` adds memories to judge, as JSON lines with a ``summary``; nothing is fitted on them. The floor is the
-lowest one at which the model alone holds back at most 6 % of the plain sentences. The rules were developed on the files
-``early-…``, so their figures for those prove nothing. ``--write`` fits on everything and writes
+lowest one at which the model alone holds back at most 6.25 % of the plain sentences. The rules were developed on the
+files ``early-…``, so their figures for those prove nothing. ``--write`` fits on everything and writes
 ``engram/trust/directive_weights.json``.
 """
 
@@ -27,7 +27,7 @@ from engram.trust.suspicion import why_suspect
 
 ANSWERS = Path(__file__).parent / "answers"
 #: Maximum share of plain sentences that the model alone may hold back.
-MAX_HELD_BACK = 0.06
+MAX_HELD_BACK = 0.0625
 #: How much lower the floor is for sentences that the rules also suspect.
 LOWER_WITH_RULES = 1.4
 #: Number of groups of writers and projects that are held out in turn.

@@ -151,7 +151,7 @@ _FOREIGN_GIVE = (
     r"téléverse[zr]?|révèle[zr]?|montre[zr]?|donne[zr]?)\b|\b(?:envía|envíe|envie|manda|mande|sube|suba|publica|"
     r"publique|muestra|muestre|imprime|imprima|revela|revele|copia|invia|inviate|mandate|pubblica|mostra|stampa|rivela|"
     r"copie|envia|mostre|imprima|revele|stuur|verstuur|toon|plaats|upload|wyślij|pokaż|opublikuj|wypisz)\b|отправ|"
-    r"пришли|покажи|выведи|опублику|скопируй|发给|发送|上传|输出|泄露|打印|显示|送信|送って|送れ|表示し|アップロード|"
+    r"пришли|покажи|выведи|опублику|скопируй|发给|发送|上传|输出|泄露|打印|显示|送信|送[っれるり]|表示し|アップロード|"
     r"출력|보내|업로드|gönder|yazdır|yükle)"
 )
 #: The reason, the pattern, and whether a negation before it makes it harmless.
@@ -217,6 +217,16 @@ ORDERS_ELSEWHERE: tuple[tuple[str, str, bool], ...] = (
         r"확인하지|물어보지)[^.\n]{0,6}(?:말|마)|확인[^.\n]{0,8}(?:없이|생략)|(?:sormadan|onay(?:sız| almadan|"
         r"lamadan))",
         False,
+    ),
+    (
+        "acting without asking",
+        r"\b(?:berechtigung|freigabe|rückfrage|zugriffs(?:anfrage|recht))\w*[^.\n]{0,40}\bautomatisch\b|"
+        r"\bautomatisch\b[^.\n]{0,40}\b(?:berechtigung|freigabe|rückfrage|zugriffs(?:anfrage|recht))|"
+        r"\b(?:approuve|accepte|confirme|aprueb|acept|confirm|approv|accett|conferm|aprov|aceit)\w* (?:\w+ )?"
+        r"automati[cq]\w+[^.\n]{0,40}\b(?:permis|autoris|autoriz|demande|richiest|solicitud|pedidos?\b)|"
+        r"自动(?:批准|同意|确认|接受|通过)[^。\n]{0,12}(?:权限|请求|操作|命令)|(?:権限|許可|確認|要求)[^。\n]{0,8}自動(?:的に|で)?"
+        r"(?:承認|許可|同意)|(?:권한|요청|명령)[^.\n]{0,10}자동(?:으로)? ?(?:승인|허용|동의)",
+        True,
     ),
     (
         "acting without asking",
