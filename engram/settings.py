@@ -276,8 +276,10 @@ def _fault_of(name: str, value: Any) -> str:
     return ""
 
 
-#: An address of a server: scheme, host, and a port of at most five digits.
-_ADDRESS = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[^\s/:?#\[\]]+)(:(\d{1,5}))?([/?#]\S*)?", re.IGNORECASE)
+#: An address of a server: scheme, perhaps a name and password, host, and a port of at most five digits.
+_ADDRESS = re.compile(
+    r"https?://([^\s/?#@]+@)?(\[[0-9a-fA-F:.]+\]|[^\s/:?#@\[\]]+)(:(?P<port>\d{1,5}))?([/?#]\S*)?", re.IGNORECASE
+)
 _PRICE = re.compile(r"\s*[^\s=]+\s*=\s*\d*\.?\d+\s*/\s*\d*\.?\d+\s*")
 
 
@@ -288,7 +290,7 @@ def fault_of_format(name: str, value: Any) -> str:
     """
     if name == "llm_base_url" and value:
         found = _ADDRESS.fullmatch(value)
-        if found is None or int(found[3] or 0) > 65_535:
+        if found is None or int(found["port"] or 0) > 65_535:
             return f"the setting {name} = {_as_written(value)} must begin with http:// or https:// and name a server"
     if name == "llm_prices" and (wrong := next((one for one in value if not _PRICE.fullmatch(one)), None)):
         return f"{name} has {wrong!r}; write model=input/output, in dollars per million tokens"

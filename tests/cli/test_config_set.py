@@ -50,6 +50,13 @@ def test_a_setting_is_written_and_read_back(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
+    "address", ["http://localhost:1234/v1/", "http://[::1]:8080", "https://me:pass@llm.local:8443/v1"]
+)
+def test_an_address_of_any_server_is_taken(home: Home, address: str) -> None:
+    assert invoke(home, "set", "llm_base_url", address)[0] == 0
+
+
+@pytest.mark.parametrize(
     ("extractor", "missing", "advice"),
     [
         ("openai", "OPENAI_API_KEY is not set: the local extractor is used", "Write OPENAI_API_KEY=… into "),
