@@ -271,6 +271,8 @@ _CONSIDERS = (
 CONSIDERS = any_case(
     r"^(?:[^:]{0,40}:)?\W*(?!(?:if|when|whenever|wenn|falls|si|quand|cuando|se|quando|als|jeśli|gdy|если|когда)(?!\w))"
     rf"(?:\w+[,:]? ){{0,2}}?(?:{_CONSIDERS})(?!\w)"
+    r"(?! (?:(?:if|whether) )?you (?:know|knew|noticed|saw|realise|realize|remember|are aware)\b)"
+    r"(?!.{1,80}\b(?:but|aber) (?:please )?(?:from now on|going forward|ab (?:jetzt|sofort))\b)"
     r"(?!.{0,40}[,;–—-] (?:but|aber|mais|pero|ma|mas|maar|ale|но) (?:\w+ ){0,3}(?:always|never|immer|nie\w*|toujours|"
     r"jamais|siempre|nunca|sempre|mai|altijd|nooit|zawsze|nigdy|всегда|никогда)(?!\w))|"
     r"(?:検討(?:中|して)|考えて(?:い|る)|迷って|悩んで)\w{0,6}\W*$|"

@@ -233,6 +233,7 @@ def test_ever_and_always_in_other_sentences_make_no_rule(sentence: str) -> None:
         "今後は常にyarnを使うか検討中です。",
         "我在考虑以后要不要一直用yarn",
         "앞으로 항상 yarn을 쓸지 고민하고 있어요",
+        "I'm not sure if you should always run the linter before a commit.",
     ],
 )
 def test_what_is_only_considered_is_not_a_rule(sentence: str) -> None:
@@ -244,6 +245,10 @@ def test_what_is_only_considered_is_not_a_rule(sentence: str) -> None:
     [
         "From now on always ask me when you are wondering whether a test is needed.",
         "Keine Ahnung, ob du das weißt, aber wir verwenden hier immer pnpm.",
+        "I'm not sure about CI but from now on always run ruff before committing.",
+        "Wir denken noch darüber nach aber ab jetzt immer pnpm verwenden.",
+        "I don't know if you know this: always use pnpm in this repo.",
+        "I'm not sure you know: never push to main.",
         "Désormais, demande-moi toujours si tu ne sais pas si un test est utile.",
         "Réfléchis toujours avant de modifier une migration.",
         "A partir de ahora pregunta siempre si no sabes qué versión usar.",
