@@ -248,7 +248,7 @@ _CONSIDERS = (
     r"debating|contemplating|pondering|undecided|unsure|not sure|on the fence)|(?:still )?(?:debating|undecided|unsure|"
     r"not sure(?: yet)?) (?:if|whether)|(?:i|we) (?:do(?:n['’]?t| not) know|have(?:n['’]?t| not) decided)(?: yet)? "
     r"(?:if|whether)|"
-    r"(?:ich|wir) (?:überleg|erwäg)en?|(?:überleg|erwäg)en? (?:ich|wir)|"
+    r"(?:ich|wir) (?:überleg|erwäg)en?(?! nicht)|(?:überleg|erwäg)en? (?:ich|wir)|"
     r"(?:ich|wir) denken? (?:\w+ ){0,2}?dar(?:über|an)|ich frage? mich|(?:ich|wir) spielen? mit dem gedanken|"
     r"(?:(?:ich|wir) (?:\w+ ){0,4}?(?:nicht sicher|unsicher|unschlüssig)|keine ahnung|"
     r"(?:ich|wir) (?:weiß|wissen)(?: \w+)? nicht),? ob|"

@@ -56,6 +56,8 @@ _LATER = (
     r"dorénavant|maintenant|a partir de ahora|de ahora en adelante|ahora|d['’]ora in poi|da oggi|adesso|ora|"
     r"a partir de agora|agora|vanaf nu|nu|od teraz|teraz|теперь|с этого момента)"
 )
+#: Those of them that can't mean this moment only, as "now" can.
+_LASTING = r"(?:from now on|going forward|as of (?:today|now)|ab (?:jetzt|sofort|heute)|von jetzt an|künftig)"
 #: The team switched from one thing to another. The sentence must begin with these words and say nothing else, because
 #: additional words often mean that the switch was only in one place, by somebody else, long ago, or never made.
 _MOVED = tuple(
@@ -90,12 +92,12 @@ _MOVED = tuple(
         rf"wir sind (?:jetzt|nun) (?:auf|bei) {_NAME}[,;.–—-]+ ?(?:also )?{_OLD} ist (?:raus|weg|Geschichte){_ENDS}",
         # "No more tests, let's ship" ends only the work of today.
         rf"(?:please )?no more {_OLD}(?: please)?(?:[,;.–—-]+ ?(?:just |only )?[\w.+#@/-]{{2,40}}(?: {_NAME})?)?,? "
-        rf"{_LATER}\W*$",
-        rf"{_LATER},? (?:please )?no more {_OLD}(?: please)?\W*$",
-        rf"{_LATER},? (?:bitte )?keine?n? {_OLD} mehr(?: bitte)?\W*$",
-        rf"(?:bitte )?keine?n? {_OLD} mehr {_LATER}\W*$",
+        rf"{_LASTING}\W*$",
+        rf"{_LASTING},? (?:please )?no more {_OLD}(?: please)?\W*$",
+        rf"{_LASTING},? (?:bitte )?keine?n? {_OLD} mehr(?: bitte)?\W*$",
+        rf"(?:bitte )?keine?n? {_OLD} mehr {_LASTING}\W*$",
         rf"(?:please )?stop using {_OLD}(?: for [^,;:.?]{{2,40}})?[,;:.–—-]+ ?(?:(?:and|but|please|always) ){{0,3}}use "
-        rf"{_NEW}(?: for [^,;:.?]{{2,40}}?)?,? {_LATER}\W*$",
+        rf"{_NEW}(?: for [^,;:.?]{{2,40}}?)?,? {_LASTING}\W*$",
         rf"{_OLD} is (?:history|not used any ?more|no longer used){_ENDS}",
         rf"wir (?:ver|be)?(?:wenden|nutzen|nehmen) {_JUST}(?:keine?n? {_OLD} mehr|(?P<left>{_NAME}) nicht mehr){_ENDS}",
         rf"(?:on|nous) n['’e] ?utilis(?:e|ons) plus {_OLD}{_ENDS}",

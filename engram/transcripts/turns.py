@@ -461,6 +461,10 @@ def continued(drafts: dict[str, Draft], turn: Turn) -> Draft:
     return draft
 
 
+#: How long after the next prompt a last line of a rewound turn may still be written, in milliseconds.
+_LATE_LINE_MS = 1_000
+
+
 def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the turns of a session without those that the user rewound and replaced with another prompt.
 
@@ -496,8 +500,9 @@ def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _went_on(turn: Turn, other: Turn) -> bool:
-    """Return True if a turn has entries that are newer than the beginning of another one."""
-    return turn.ended_at_ms is not None and other.started_at_ms is not None and turn.ended_at_ms > other.started_at_ms
+    """Return True if a turn has entries that are clearly newer than the beginning of another one."""
+    ended_at_ms, started_at_ms = turn.ended_at_ms, other.started_at_ms
+    return ended_at_ms is not None and started_at_ms is not None and ended_at_ms > started_at_ms + _LATE_LINE_MS
 
 
 def without_rewound(turns: Sequence[Turn]) -> list[Turn]:

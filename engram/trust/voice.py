@@ -56,7 +56,7 @@ _LOG = lazy_regex(
     r"(?:uncaught (?:\(in promise\) )?)?[\w.$]*(?:error|exception|warning)\b\s*:|\d+ (?:passed|"
     r"failed)(?:, \d+ \w+)* in \d[\d.]* ?s|npm (?:err|warn)|traceback \(most|caused by|exception in thread\b|"
     r"unhandled (?:exception|(?:promise )?rejection)\b\.?[ :]|(?:php )?(?:fatal|parse) error:|commit [0-9a-f]{12,40}\b|"
-    r"(?-i:(?:Normal|Warning)\s{2,}\S)|file \"[^\"]*\", line \d|"
+    r"(?-i:(?:Normal|Warning)\s{2,}\S)|\+(?:#|//) ?\S|@@ [-+]\d|file \"[^\"]*\", line \d|"
     r"at [\w$.<>\[\] /]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|"
     r"rb|php|cs|swift|kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅☐☑☒●⎿⏺✻✽✶✢✦❯›│┌└├╭╰|])"
 )

@@ -245,6 +245,7 @@ def test_what_is_only_considered_is_not_a_rule(sentence: str) -> None:
     [
         "From now on always ask me when you are wondering whether a test is needed.",
         "Keine Ahnung, ob du das weißt, aber wir verwenden hier immer pnpm.",
+        "Ich überlege nicht lange: ab jetzt immer pnpm verwenden.",
         "I'm not sure about CI but from now on always run ruff before committing.",
         "Wir denken noch darüber nach aber ab jetzt immer pnpm verwenden.",
         "I don't know if you know this: always use pnpm in this repo.",

@@ -133,6 +133,7 @@ LOGS = (
     "TypeError: x is undefined\n    at foo (/a/b.js:3:4)\n    at bar (/a/c.js:9:1)",
     'Traceback (most recent call last):\n  File "a.py", line 3\n    never_call(x)\nValueError: Always pass it',
     "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-Never use tabs.\n+Always use tabs.",
+    "+# Always use ast.literal_eval.\n+# Never use eval here.\n@@ -1,3 +1,4 @@\n def load():",
     "WARN never use the memory store in production\nWARN always set a secret\nready on port 3000",
     "INFO Always use the pool.\nINFO Never block the loop.\nWARN We always retry twice here.\nDEBUG done",
 )

@@ -106,6 +106,7 @@ def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str
         ("Always use underscore for array helpers.", "no more underscore in the docs from now on"),
         ("we always ship with tests", "no more tests, let's ship"),
         ("wir verwenden immer npm", "heute kein npm mehr"),
+        ("wir verwenden immer npm", "jetzt kein npm mehr"),
         ("Always use moment.js for dates.", "stop using moment for a moment, use the debugger"),
         ("Always use moment.js for dates.", "stop using moment, use the debugger"),
         ("we always use lodash", "we got rid of lodash in the docs"),
