@@ -27,6 +27,7 @@ from engram.paths import (
     named_home,
 )
 from engram.system.atomic import read_regular
+from engram.system.lazy_regex import lazy_regex
 
 #: Maximum size of config.toml, in bytes.
 _CONFIG_LIMIT_BYTES = 1_000_000
@@ -277,10 +278,10 @@ def _fault_of(name: str, value: Any) -> str:
 
 
 #: An address of a server: scheme, perhaps a name and password, host, and a port of at most five digits.
-_ADDRESS = re.compile(
+_ADDRESS = lazy_regex(
     r"https?://([^\s/?#@]+@)?(\[[0-9a-fA-F:.]+\]|[^\s/:?#@\[\]]+)(:(?P<port>\d{1,5}))?([/?#]\S*)?", re.IGNORECASE
 )
-_PRICE = re.compile(r"\s*[^\s=]+\s*=\s*\d*\.?\d+\s*/\s*\d*\.?\d+\s*")
+_PRICE = lazy_regex(r"\s*[^\s=]+\s*=\s*\d*\.?\d+\s*/\s*\d*\.?\d+\s*")
 
 
 def fault_of_format(name: str, value: Any) -> str:

@@ -62,7 +62,7 @@ def memories_fingerprint(store: Store) -> MemoriesFingerprint:
     session was there first (docs/extraction.md); compare it where the sessions came in the same order.
     """
     kept, joined = [], []
-    automatic = [memory for memory in all_memories(store) if memory.source == "auto"]
+    automatic = [memory for memory in all_memories(store) if memory.source == "auto" and memory.extractor != "import"]
     slot_of_id = {memory.episode_id: memory.slot or "" for memory in automatic}
     for memory in automatic:
         if _is_withdrawn(store, memory):
