@@ -364,6 +364,9 @@ class TurnBuilder:
 
         Only a prompt in a line of its own takes its answer with it: a queued prompt joins the turn that is going on.
         """
+        before = entry.data.get("parentUuid")
+        if isinstance(before, str) and self._turns.seen.get(before) == current.key:
+            return current  # nearly every line
         unseen: list[str] = []
         for parent in self._ancestors(entry):
             key = self._turns.seen.get(parent)
