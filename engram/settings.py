@@ -285,7 +285,7 @@ _PRICE = lazy_regex(r"\s*[^\s=]+\s*=\s*\d*\.?\d+\s*/\s*\d*\.?\d+\s*")
 
 
 def fault_of_format(name: str, value: Any) -> str:
-    """Return why a value that is newly set has not the form of its setting; "" if it has it.
+    """Return why a value that is newly set does not have the form of its setting; "" if it does.
 
     A value that an earlier version stored may have another form: that stops only what uses the setting.
     """

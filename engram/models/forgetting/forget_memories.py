@@ -266,8 +266,10 @@ def wipe_free_space(store: Store) -> None:
     with contextlib.suppress(StoreError):
         is_small = store.path.stat().st_size <= _MAX_IN_MEMORY_BYTES
         store.row(f"PRAGMA temp_store = {'MEMORY' if is_small else 'FILE'}")
-        store.row("VACUUM")
-        store.row("PRAGMA temp_store = DEFAULT")
+        try:
+            store.row("VACUUM")
+        finally:
+            store.row("PRAGMA temp_store = DEFAULT")
     store.checkpoint("TRUNCATE")
     drop_forgotten_texts(store)
 

@@ -113,7 +113,7 @@ class Memory:
 
     @property
     def told_by(self) -> str:
-        """Who said it, if that was nobody who took part in one of the user's sessions; otherwise ""."""
+        """Who said it, if it was somebody who took no part in the user's sessions; otherwise ""."""
         is_own = self.voice in (Voice.USER, Voice.CHOSEN, Voice.ASSISTANT)
         return self.origin or ("" if is_own else self.voice.label)
 

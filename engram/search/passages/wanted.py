@@ -116,7 +116,7 @@ class Wanted:
         return self.form is _GIVES_REASON and _NAMES_CAUSE.search(_CODE.sub("", text.lower())) is not None
 
     def adds_to(self, text: str, min_words: int = MIN_NEW_WORDS) -> bool:
-        """Return True if a text contains at least so many informative words that the question lacks."""
+        """Return True if a text contains at least ``min_words`` informative words that the question lacks."""
         return len(stems(topic_words(text)) - self.stems) >= min_words
 
     def is_idle(self, sentence: str) -> bool:
