@@ -293,9 +293,9 @@ def fault_of_format(name: str, value: Any) -> str:
         found = _ADDRESS.fullmatch(value)
         if found is None or int(found["port"] or 0) > 65_535:
             return f"the setting {name} = {_as_written(value)} must begin with http:// or https:// and name a server"
-    if name == "llm_prices" and (wrong := next((one for one in value if not _PRICE.fullmatch(one)), None)):
+    if name == "llm_prices" and (wrong := next((price for price in value if not _PRICE.fullmatch(price)), None)):
         return f"{name} has {wrong!r}; write model=input/output, in dollars per million tokens"
-    if name == "exclude" and (wrong := next((one for one in value if not _is_whole_path(one)), None)):
+    if name == "exclude" and (wrong := next((path for path in value if not _is_whole_path(path)), None)):
         return f"{name} has {wrong!r}, which covers no folder; write a whole path, such as ~/diary, or */diary for any"
     return ""
 

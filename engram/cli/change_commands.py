@@ -289,7 +289,7 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
 def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
     """Print the totals, as the later report does, and the title and day of everything that would be deleted.
 
-    The totals stand last, beside the question, unless everything is printed in full, which may take many screens.
+    The totals come last, next to the question, unless everything is printed in full, which may take many screens.
 
     Args:
         is_whole: print the full text of memories and turns instead of one line for each.
@@ -503,7 +503,7 @@ def list_command(workspace: Workspace, as_json: bool) -> None:
         return
     _print_pending(
         "Contradict each other",
-        [_contradiction_lines(one) for one in found.waiting],
+        [_contradiction_lines(waiting) for waiting in found.waiting],
         "→ `engram review keep ID` keeps one of the two, `engram review both NUMBER` keeps both.\n",
     )
     _print_pending(
@@ -543,9 +543,9 @@ def _print_pending(heading: str, pending: Sequence[Iterable[str]], advice: str) 
     advise(advice)
 
 
-def _contradiction_lines(one: OpenContradiction) -> Iterator[str]:
-    yield f"{one.contradiction.id}: {one.contradiction.reason}"
-    for side in (one.older, one.newer):
+def _contradiction_lines(waiting: OpenContradiction) -> Iterator[str]:
+    yield f"{waiting.contradiction.id}: {waiting.contradiction.reason}"
+    for side in (waiting.older, waiting.newer):
         pinned = ", pinned" if side.is_pinned else ""
         yield f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned}, {day_of(side.created_at_ms)})"
 

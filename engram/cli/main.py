@@ -457,7 +457,7 @@ def _message_of(error: click.ClickException) -> str:
     if "unexpected extra argument" in message:
         # Text with spaces was already in quotes, so the command takes no such text.
         is_loose = "extra arguments (" in message or " " not in message.partition("(")[2]
-        takes_text = any(isinstance(one, click.Argument) for one in error.ctx.command.params)
+        takes_text = any(isinstance(parameter, click.Argument) for parameter in error.ctx.command.params)
         help_line = f"`{error.ctx.command_path} --help` shows its options"
         advice = "put text of several words in quotes" if is_loose and takes_text else help_line
         return f"{message.removesuffix('.')}. Write: {usage}; {advice}."
@@ -469,8 +469,8 @@ def _message_of(error: click.ClickException) -> str:
 
 def _lacks_text(ctx: click.Context) -> bool:
     """Return True if a command takes a free text, and none was typed: what looks like an option may be the text."""
-    arguments = [one for one in ctx.command.params if isinstance(one, click.Argument)]
-    takes_text = any(not isinstance(one.type, click.Choice) for one in arguments)
+    arguments = [parameter for parameter in ctx.command.params if isinstance(parameter, click.Argument)]
+    takes_text = any(not isinstance(parameter.type, click.Choice) for parameter in arguments)
     return takes_text and all(word.startswith("-") for word in ctx.meta.get(_TYPED, ()))
 
 
@@ -489,7 +489,7 @@ def _written_before(error: click.NoSuchOption) -> str:
     if error.ctx is None or error.ctx.parent is None:
         return ""
     root = error.ctx.find_root()
-    option = next((one for one in root.command.params if error.option_name in one.opts), None)
+    option = next((option for option in root.command.params if error.option_name in option.opts), None)
     if not isinstance(option, click.Option):
         return ""
     value = "" if option.is_flag else f" {option.make_metavar(root)}"

@@ -92,14 +92,14 @@ def require_alone(*names: str, but: Collection[str] = ()) -> None:
     """
     context = click.get_current_context()
     given = [
-        one
-        for one in context.command.params
-        if context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE and one.name != "as_json"
+        option
+        for option in context.command.params
+        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE and option.name != "as_json"
     ]
-    for one in given:
-        others = [other for other in given if other is not one and other.name not in but]
-        if one.name in names and others:
-            first, second = (_as_typed_name(parameter, context) for parameter in (one, others[0]))
+    for option in given:
+        others = [other for other in given if other is not option and other.name not in but]
+        if option.name in names and others:
+            first, second = (_as_typed_name(parameter, context) for parameter in (option, others[0]))
             raise click.UsageError(f"{first} and {second} can't be combined")
 
 
@@ -329,7 +329,7 @@ def _refuse_empty_value(param: click.Parameter) -> None:
     def checked(ctx: click.Context, value: Any) -> Any:
         is_typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
         values = value if isinstance(value, tuple | list) else (value,)
-        if is_typed and any(isinstance(one, str) and not one.strip() for one in values):
+        if is_typed and any(isinstance(value, str) and not value.strip() for value in values):
             raise click.BadParameter(EMPTY, ctx=ctx, param=param)
         return cast(ctx, value)
 

@@ -313,14 +313,14 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
         proven = find_fixes(store, masked, places, relevance_of=relevance_of, branches=branches)
         found = [*proven, *find_answers(store, masked, places, but=proven, branches=branches)]
         fixes = found[:limit]
-        folders = folders_of(store, (one.session_id for one in fixes))
+        folders = folders_of(store, (known.session_id for known in fixes))
         others = [] if fixes or place is None else every_place
         is_elsewhere = bool(
             find_fixes(store, masked, others, branches=branches)
             or find_answers(store, masked, others, branches=branches)
         )
     if as_json:
-        print_json({"fixes": [one.to_json() for one in fixes]})
+        print_json({"fixes": [known.to_json() for known in fixes]})
         end_answer(is_known=bool(fixes))
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)
@@ -329,13 +329,13 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
     print_results(
         [
             Result(
-                _fix_title(one),
-                [when(one.at_ms), one.project if place is None or one.project != place.name else ""],
-                text="\n".join(part for part in (one_line(one.text, 400), one_line(one.words, 400)) if part),
-                id=one.id,
-                resume=in_folder(one.resume, folders.get(one.session_id, ""), current_folder()),
+                _fix_title(known),
+                [when(known.at_ms), known.project if place is None or known.project != place.name else ""],
+                text="\n".join(part for part in (one_line(known.text, 400), one_line(known.words, 400)) if part),
+                id=known.id,
+                resume=in_folder(known.resume, folders.get(known.session_id, ""), current_folder()),
             )
-            for one in fixes
+            for known in fixes
         ]
     )
     print_rest(len(found), len(fixes))

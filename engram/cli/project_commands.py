@@ -310,7 +310,7 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
     with workspace.store() as store:
         place = named_project(store, name)
         facts = next(
-            one.to_json() for one in list_project_reports(store, with_empty=True) if one.project.id == place.id
+            report.to_json() for report in list_project_reports(store, with_empty=True) if report.project.id == place.id
         )
     tell(as_json, facts, lambda: print_facts((key.replace("_", " "), _shown(value)) for key, value in facts.items()))
 

@@ -260,7 +260,7 @@ def _show(workspace: Workspace, store: Store, offer: Offer, *, as_json: bool, ma
 
 
 def _agrees(question: str) -> bool:
-    """Ask; Ctrl-C counts as no, and so does having nobody to answer."""
+    """Ask; Ctrl-C counts as no, and so does the lack of a terminal."""
     try:
         return agrees(question)
     except click.Abort:

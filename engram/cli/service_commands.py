@@ -399,14 +399,14 @@ def pause(
         what = "everything" if place is None else place.name
         sentence = ""
         if off:
-            were_paused = [resume(one, scope) for one in stores]
+            were_paused = [resume(paused_store, scope) for paused_store in stores]
             sentence = f"Resumed {what}." if any(were_paused) else f"{what if scope else 'Engram'} was not paused."
         elif not only_list:
             of_project = "" if place is None else f" --project {shlex.quote(place.name)}"
             end = f"engram pause --off{of_project}"
             before_ms = current_pauses(store).get(scope, until_ms)
-            for one in stores:
-                pause_scope(one, scope, until_ms)
+            for paused_store in stores:
+                pause_scope(paused_store, scope, until_ms)
             instead = "" if before_ms == until_ms else f", instead of {_until(before_ms, end)}"
             sentence = f"Paused {what} {_until(until_ms, end)}{instead}."
         paused = current_pauses(store)

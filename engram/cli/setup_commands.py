@@ -133,7 +133,7 @@ def _copies_elsewhere(workspace: Workspace) -> list[str]:
     if not workspace.places.memory_db.is_file():
         return []
     with contextlib.suppress(StoreError), workspace.existing_store() as store:
-        places = [str(folder_of(one.url)) if is_folder(one.url) else one.url for one in list_servers(store)]
+        places = [str(folder_of(server.url)) if is_folder(server.url) else server.url for server in list_servers(store)]
         hint = "(to delete it, run `engram hub leave` first, unless another machine uses it)"
         return [f"the sealed copy in {place} {hint}" for place in places]
     return []
@@ -401,7 +401,7 @@ def _print_groups(values: Mapping[str, Any], sources: Mapping[str, str]) -> None
         print_table(["Changed", "value", "from", "default"], changed, empty="")
         click.echo()
     groups = groupby(explained_settings(), attrgetter("section"))
-    as_shipped = {section: [one.name for one in group if sources[one.name] == "default"] for section, group in groups}
+    as_shipped = {section: [row.name for row in group if sources[row.name] == "default"] for section, group in groups}
     for place, (section, names) in enumerate((section, names) for section, names in as_shipped.items() if names):
         if place:
             click.echo()
@@ -511,8 +511,8 @@ def _note_command(settings: Settings) -> None:
 
     if find_claude(settings) is None:
         say(
-            f"Note: {settings.claude_command!r} is no command that can be run; give the whole path of claude, without "
-            "arguments.",
+            f"Note: {settings.claude_command!r} is not a command that can be run; give the whole path of claude, "
+            "without arguments.",
             err=True,
         )
 

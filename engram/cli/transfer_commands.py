@@ -445,7 +445,7 @@ def _require_own_projects(places: Home, backup: Path, copy: Reader) -> None:
 
 def _say_what_is_missing(workspace: Workspace, backups: Sequence[Backup], chosen: Path) -> None:
     """Print what a restore undoes, and which parts of that come back; nothing if one of the two can't be read."""
-    made_at_ms = next((one.made_at_ms for one in backups if one.path == chosen), chosen.stat().st_mtime_ns // 1_000_000)
+    made_at_ms = next((row.made_at_ms for row in backups if row.path == chosen), chosen.stat().st_mtime_ns // 1_000_000)
     path = workspace.places.memory_db
     if not path.is_file():
         say(f"{chosen.name} was made on {when(made_at_ms)}, and there is no memory.db with later changes:")
@@ -502,22 +502,22 @@ def _print_list(backups: list[Backup], driver: str, as_json: bool) -> None:
             "path": str(backup.path),
             "made_at": iso_or_none(backup.made_at_ms),
             "bytes": backup.size,
-            "memories": one.memories if one else None,
-            "turns": one.turns if one else None,
+            "memories": contents.memories if contents else None,
+            "turns": contents.turns if contents else None,
             "upgraded_from": backup.upgraded_from or None,
         }
-        for backup, one in zip(backups, held, strict=True)
+        for backup, contents in zip(backups, held, strict=True)
     ]
     before = "for going back to the version before an upgrade"
     cells = [
         (
             backup.path.name,
             when(backup.made_at_ms),
-            one.memories if one else "?",
+            contents.memories if contents else "?",
             f"{backup.size / 1e6:.1f}",
             before if backup.upgraded_from else "",
         )
-        for backup, one in zip(backups, held, strict=True)
+        for backup, contents in zip(backups, held, strict=True)
     ]
     empty = "There are no backups yet. The worker makes one every day."
     tell(
@@ -530,7 +530,7 @@ def _choose(backups: list[Backup], folder: Path, file: Path | None, driver: str)
     if file is None:
         if not backups:
             raise NotFound("there is no backup. If memory.db is damaged, `engram up` reads the transcripts again")
-        return next((one.path for one in backups if count_held(one.path, driver) != EMPTY), backups[0].path)
+        return next((backup.path for backup in backups if count_held(backup.path, driver) != EMPTY), backups[0].path)
     # A bare file name is looked up among the backups first, a path at its own location first.
     places = (folder / file.name, file.absolute())
     for path in places if file.name == str(file) else reversed(places):

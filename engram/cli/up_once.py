@@ -450,8 +450,8 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
         return []
     memories = counted(totals.memories, "memory") or "no memories"
     lines = [
-        f"{counted(totals.sessions, 'session')} with {counted(sum(one.prompts for one in counts), 'prompt')} in "
-        f"{counted(sum(bool(one.turns and one.name) for one in counts), 'project')}; {memories} so far."
+        f"{counted(totals.sessions, 'session')} with {counted(sum(count.prompts for count in counts), 'prompt')} in "
+        f"{counted(sum(bool(count.turns and count.name) for count in counts), 'project')}; {memories} so far."
     ]
     silent = len(sources) - own - len(unread)
     if unread:

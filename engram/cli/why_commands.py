@@ -227,7 +227,7 @@ def _dry_reason(store: Store, explanation: Explanation) -> str:
     if explanation.verdict is Verdict.SHOWN:
         return "Claude would be shown this"
     if explanation.verdict is Verdict.NOT_CURRENT:
-        ids = [one.candidate.episode_id for one in explanation.memories if one.candidate.verdict is Verdict.NOT_CURRENT]
+        ids = [row.candidate.episode_id for row in explanation.memories if row.candidate.verdict is Verdict.NOT_CURRENT]
         memory = find_memory(store, ids[0]) if ids else None
         reason = "" if memory is None else why_not_in_force(memory, store.now_ms())
         if reason:
@@ -289,8 +289,8 @@ def _print_moment(moment: Moment, report: SessionWhy, *, with_silence: bool) -> 
             print_lines(f"{'  '.join(cells)}: {summary}", indent="    ")
     if not moment.outcomes and with_silence:
         print_lines(capitalised(REASONS[moment.verdict]), indent="  ")
-    for one in moment.no_rules:
-        print_lines(f"not kept as a rule: “{one_line(one.sentence, 100)}”: {one.refusal}", indent="  ")
+    for refused in moment.no_rules:
+        print_lines(f"not kept as a rule: “{one_line(refused.sentence, 100)}”: {refused.refusal}", indent="  ")
 
 
 def _is_start(moment: Moment) -> bool:

@@ -290,7 +290,7 @@ def _of_turn(store: Store, stored: StoredTurn, memory: Memory) -> list[Judgement
     takings = [taking for turn in later for typed in typed_texts(turn) for taking in takings_back(typed)]
     return [
         replace(found, refusal=RuleRefusal.TAKEN_BACK)
-        if any(one.is_about(found.sentence) for one in takings)
+        if any(taking.is_about(found.sentence) for taking in takings)
         else found
         for found in judged
     ]

@@ -137,8 +137,8 @@ def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -
     places = {step.id: number for number, step in enumerate(steps)}
     record["history"] = [_step_to_json(store, step, places) for step in steps]
     contradictions = [
-        {key: value for key, value in dataclasses.asdict(one).items() if key != "newer_id"}
-        for one in contradictions_of(store, memory.episode_id)
+        {key: value for key, value in dataclasses.asdict(contradiction).items() if key != "newer_id"}
+        for contradiction in contradictions_of(store, memory.episode_id)
     ]
     if contradictions:
         record["contradictions"] = contradictions
@@ -193,7 +193,7 @@ def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstone
         place=place,
         evidence=tuple(evidence),
         history=tuple(_step_from_json(memory.episode_id, step) for step in _objects(record, "history")),
-        contradictions=tuple(_contradiction(memory.episode_id, one) for one in _objects(record, "contradictions")),
+        contradictions=tuple(_contradiction(memory.episode_id, row) for row in _objects(record, "contradictions")),
         agent=_text(record, "agent"),
         record=record,
     )

@@ -83,7 +83,7 @@ class PlaceFinder:
     def __init__(
         self, store: Store, settings: Settings, *, into: ProjectRow | None = None, map_folder: MapFolder = str
     ) -> None:
-        """Prepare.
+        """Make a finder for one import.
 
         Args:
             into: the project for memories without a project; None to leave them without one.
@@ -199,8 +199,8 @@ def _working_folder(path: Path) -> str:
 BATCH = 50
 #: Time fields. In a memory from someone else, none of them may be in the future.
 _TIMES = ("created_at_ms", "kept_at_ms", "valid_from_ms", "accessed_at_ms")
-#: Fields of a memory from someone else's export that are what it says, when, and where it came from. All others are
-#: somebody's claim of how far to trust or prefer it, or texts that nobody judges, so they get their defaults.
+#: Fields that a memory from someone else's export keeps: what it says, when it was said, and where it came from. The
+#: others get their defaults, because they claim how far to trust or prefer it, or are texts that nobody judges.
 _SAID = frozenset(
     "episode_id kind summary content session_id project scope facts entities questions title status is_lowered "
     "valid_from_ms valid_to_ms superseded_by created_at_ms kept_at_ms slot stable_id".split()
@@ -276,8 +276,8 @@ def import_memories(
 
     Only memories that this database exported, or that the user declares to be their own, keep their voice. All others
     count as someone else's: they get the voice ``Voice.IMPORTED``, are not pinned, are checked for planted
-    instructions, and apply only in their project. What their file claims about who said them, how sure, important or
-    used they are is not imported, nor are their history and contradictions.
+    instructions, and apply only in their project. Their history and contradictions are not imported, nor is what the
+    file claims about their author, confidence, importance and use.
 
     Args:
         is_mine: the user made this export from another memory of their own.
@@ -377,7 +377,7 @@ class _Importer:
             incoming,
             memory=clean,
             place=_redacted(incoming.place, self._clean_name),
-            evidence=tuple(one for one in incoming.evidence if _redacted(one, self._clean_name) == one),
+            evidence=tuple(entry for entry in incoming.evidence if _redacted(entry, self._clean_name) == entry),
             history=tuple(map(self._clean_step, incoming.history)),
             contradictions=_redacted(incoming.contradictions, redact),
             agent=self._clean_name(incoming.agent),
@@ -491,7 +491,7 @@ def _redacted(value: Any, redact: Redact) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_redacted(inner, redact) for inner in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        fields = {known.name: getattr(value, known.name) for known in dataclasses.fields(value)}
         return dataclasses.replace(value, **{name: _redacted(inner, redact) for name, inner in fields.items()})
     return value
 

@@ -91,7 +91,7 @@ class Keeper:
         *,
         run_id: int | None = None,
     ) -> None:
-        """Prepare.
+        """Make a writer for one extraction.
 
         Args:
             extractor: the name stored with each memory.

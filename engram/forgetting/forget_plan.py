@@ -173,7 +173,7 @@ class ForgetPlan:
         return "; ".join(filter(None, [", ".join(gone), ", ".join(also)]))
 
     def needed_to_json(self) -> list[dict[str, Any]]:
-        return [{"entry": one.entry, "by": [memory.episode_id for memory in one.needed_by]} for one in self.needed]
+        return [{"entry": kept.entry, "by": [memory.episode_id for memory in kept.needed_by]} for kept in self.needed]
 
     def forgotten(self, store: Store) -> Forgotten:
         """Return the plan in the form that applies to every copy of the database."""

@@ -50,7 +50,7 @@ def originals_of(
     if not (times and project_ids):
         return {}
     stored = turns_by_row(store, turns_begun_at(store, times, sorted(project_ids), session_id))
-    alike = [(turn, one.turn) for turn in turns for one in stored if _repeats(turn, one.turn)]
+    alike = [(turn, known.turn) for turn in turns for known in stored if _repeats(turn, known.turn)]
     if not alike:
         return {}
     copied_from = {from_session for from_session, _ in copied_history(store, session_id)}

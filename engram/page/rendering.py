@@ -157,7 +157,7 @@ def title_and_rest(memory: Memory) -> tuple[str, str]:
     if rest and rest[0] not in SENTENCE_ENDS:
         return f"{title}…", memory.summary
     told = rest.lstrip(SENTENCE_ENDS).strip()
-    # What goes on with the title's sentence is not understood without it.
+    # Text that continues the title's sentence can't be understood without it.
     return title, memory.summary if rest[:1] in (":", ";") and told[:1].islower() else told
 
 

@@ -236,7 +236,7 @@ def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHi
     failed: list[Action] = []
     unknown = 0
     turns = [(turn, row.name) for row in projects for turn in turns_with_calls(store, row.id)]
-    for turn, project in sorted(turns, key=lambda one: -one[0].started_at_ms) if len(projects) > 1 else turns:
+    for turn, project in sorted(turns, key=lambda pair: -pair[0].started_at_ms) if len(projects) > 1 else turns:
         for call in reversed(turn.calls):
             if not runs_program(call.command, tool) or call.is_refused:
                 continue
@@ -268,7 +268,7 @@ def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHi
 def fixed_error(store: Store, failed: Iterable[Action], project_ids: Collection[int], branches: Collection[str]) -> str:
     """Return the newest error among failed calls for which ``find_fixes`` finds a fix; "" if there is none.
 
-    Of an error of many lines, the one that says most is enough if the fix is found by it.
+    If an error has many lines, its most informative line is returned if that is enough to find the fix.
     """
     errors = dict.fromkeys(call.error_line for call in failed if telling_lines(call.error_line))
     forms = (form for error in islice(errors, MAX_TRIED_ERRORS) for form in (telling_lines(error)[0], error))

@@ -276,7 +276,7 @@ class PromptAnswerer:
         return self.selector.select(session_id, prompt)
 
     def _render(self, briefing: str, selection: Selection) -> tuple[Selection, bytes]:
-        """Return the selection and the hook's output, dropping the bites if they don't fit beside the briefing."""
+        """Return the selection and the hook's output, dropping the bites if they don't fit next to the briefing."""
         shown = bites_text(selection.bites, self.settings.bite_tokens)
         if not briefing or len(briefing) + 1 + len(shown) <= MAX_OUTPUT_CHARACTERS:
             output = hook_output(EVENT, "\n".join(part for part in (briefing, shown) if part))

@@ -58,7 +58,7 @@ def find_answers(
     ]
     known = {fix.session_id for fix in but}
     by_id = {answer.id: answer for answer in answers if answer is not None and answer.session_id not in known}
-    return sorted(by_id.values(), key=lambda one: (-one.match, -one.at_ms))
+    return sorted(by_id.values(), key=lambda answer: (-answer.match, -answer.at_ms))
 
 
 def is_stated(line: str, text: str) -> bool:
@@ -74,7 +74,7 @@ def is_stated(line: str, text: str) -> bool:
     for start, word in enumerate(words):
         if word == wanted[0]:
             following = iter(words[start : start + longest])
-            if all(one in following for one in wanted):
+            if all(word in following for word in wanted):
                 return True
     return False
 

@@ -114,7 +114,7 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-#: A password that `htpasswd` takes from its arguments, and the characters of which one shows that it is chosen.
+#: A password that `htpasswd` takes from its arguments, and characters, any of which shows that a person chose it.
 _HTPASSWD = Gate("htpasswd")
 _GIVEN_TO_HTPASSWD = lazy_regex(
     r"htpasswd (?:-[a-zA-Z]{1,8} ){0,3}(?:-[a-zA-Z]{0,8}b[a-zA-Z]{0,8} )(?:-[a-zA-Z]{1,8} ){0,3}"
@@ -203,7 +203,7 @@ _PIPED = lazy_regex(
 #: A here-string, and a command before it that reads a secret from it: `kinit anna <<< …`.
 _HERE = lazy_regex(r"<<< ?(?:\$(?=[\"']))?" + VALUE)
 _READS_HERE = lazy_regex(rf"(?<![\w-])(?:{_READERS})|[\s:](?:{_READS_SECRET})")
-#: Commands that read any text, so that other names in their arguments are no commands.
+#: Commands that read any text, so other names in their arguments are not commands.
 _READS_TEXT = lazy_regex(
     r"\s*+(?:(?:while|if|until) )?(?:read|mapfile|readarray|cat|grep|sed|awk|tr|cut|wc|jq|sort|head|tail)\b"
 )
@@ -357,7 +357,7 @@ def _short_options(text: str) -> Iterator[Span]:
 
 
 def _is_command_line(text: str, at: int, option: re.Match[str]) -> bool:
-    """Return True if there is another option next to a command's option, which is not so in prose about the command."""
+    """Return True if a command's option has another option or quotation marks, unlike in prose about the command."""
     end = text.find("\n", option.end(), option.end() + 400)
     rest = text[option.end() : end if end >= 0 else option.end() + 400]
     is_quoted = option.group(4) is None

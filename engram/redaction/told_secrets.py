@@ -189,72 +189,80 @@ class _Scene:
         self.counts: dict[str, int] = {}
         for _, _, word in self.words:
             self.counts[word] = self.counts.get(word, 0) + 1
-        self.groups = {one: group_of(text[one.start : one.end]) for one in found}
+        self.groups = {candidate: group_of(text[candidate.start : candidate.end]) for candidate in found}
 
-    def may_be_told(self, one: Candidate) -> bool:
+    def may_be_told(self, candidate: Candidate) -> bool:
         """Return True if a candidate may be a secret at its position; in a document, fewer positions qualify."""
-        if self.groups[one] in _PLAIN and (key := _KEY.search(self.low, max(self.first, one.start - 60), one.start)):
+        if self.groups[candidate] in _PLAIN and (
+            key := _KEY.search(self.low, max(self.first, candidate.start - 60), candidate.start)
+        ):
             named = any(kind_of(word) in _NAMED_BY_KEY for word in _LETTERS.findall(key.group(1)))
             if named or not _SET_UP.search(self.low, max(self.first, key.start() - 90), key.start()):
                 return named
-        first, last = self._line(one)
-        is_command = one.quote == "`" and " " in self.text[one.start : one.end]
+        first, last = self._line(candidate)
+        is_command = candidate.quote == "`" and " " in self.text[candidate.start : candidate.end]
         if not self.is_message or is_command or is_document(self.text[first:last]):
-            return self.is_named(one)
-        if self.groups[one] != "number":
-            return not _is_code_about_access(self.text[one.start : one.end]) or self.is_named(one)
-        near = {cue.kind for cue in self.cues if one.start - _NEAR < cue.end and cue.start < one.end + _NEAR}
-        before = {cue.kind for cue in self.cues if one.start - _NEAR < cue.start < one.start}
-        is_used = before & _DOING or _USED.search(self.low, max(0, one.start - 8), one.start)
-        return bool(near & self._naming(one)) or bool(near & _OPENED and is_used) or near >= _KEY_OF_NET
+            return self.is_named(candidate)
+        if self.groups[candidate] != "number":
+            return not _is_code_about_access(self.text[candidate.start : candidate.end]) or self.is_named(candidate)
+        near = {
+            cue.kind for cue in self.cues if candidate.start - _NEAR < cue.end and cue.start < candidate.end + _NEAR
+        }
+        before = {cue.kind for cue in self.cues if candidate.start - _NEAR < cue.start < candidate.start}
+        is_used = before & _DOING or _USED.search(self.low, max(0, candidate.start - 8), candidate.start)
+        return bool(near & self._naming(candidate)) or bool(near & _OPENED and is_used) or near >= _KEY_OF_NET
 
-    def is_named(self, one: Candidate) -> bool:
+    def is_named(self, candidate: Candidate) -> bool:
         """Return True if a word for a secret is near a candidate and, for a phrase, if the phrase is introduced."""
-        begin, stop = self._line(one) if self.is_short else self._sentence(one)
-        is_phrase = self.groups[one].startswith("phrase")
-        if self.groups[one] == "number":
-            begin, stop = one.start - _NEARBY, one.end + _NEARBY
-        elif is_phrase and one.how != "line":
-            stop = one.start
+        begin, stop = self._line(candidate) if self.is_short else self._sentence(candidate)
+        is_phrase = self.groups[candidate].startswith("phrase")
+        if self.groups[candidate] == "number":
+            begin, stop = candidate.start - _NEARBY, candidate.end + _NEARBY
+        elif is_phrase and candidate.how != "line":
+            stop = candidate.start
         else:
-            begin, stop = min(begin, self._above(one)), one.start if is_phrase else stop
-        if not any(cue.kind in self._naming(one) and begin <= cue.start < stop for cue in self.cues):
+            begin, stop = min(begin, self._above(candidate)), candidate.start if is_phrase else stop
+        if not any(cue.kind in self._naming(candidate) and begin <= cue.start < stop for cue in self.cues):
             return False
-        return not is_phrase or _is_given(self.text, one)
+        return not is_phrase or _is_given(self.text, candidate)
 
-    def _naming(self, one: Candidate) -> frozenset[str]:
+    def _naming(self, candidate: Candidate) -> frozenset[str]:
         """Return the kinds of words that name a secret. A word for a door counts only if the candidate contains a
         space.
         """
-        return _STRONG | {"door"} if " " in self.text[one.start : one.end].strip() else _STRONG
+        return _STRONG | {"door"} if " " in self.text[candidate.start : candidate.end].strip() else _STRONG
 
-    def _above(self, one: Candidate) -> int:
+    def _above(self, candidate: Candidate) -> int:
         """Return the beginning of the line above a candidate's line."""
-        first = self.text.rfind("\n", self.first, one.start)
+        first = self.text.rfind("\n", self.first, candidate.start)
         return max(self.first, self.text.rfind("\n", self.first, first) + 1) if first > self.first else self.first
 
-    def around(self, one: Candidate) -> list[int]:
+    def around(self, candidate: Candidate) -> list[int]:
         """Return the features of a candidate's surroundings."""
-        group = self.groups[one]
-        line = self._line(one)
+        group = self.groups[candidate]
+        line = self._line(candidate)
         return hashed(
-            {*self._beside(one, group, *line), *self._cued(one, group, *line), *self._of_line(one, group, *line)}
+            {
+                *self._beside(candidate, group, *line),
+                *self._cued(candidate, group, *line),
+                *self._of_line(candidate, group, *line),
+            }
         )
 
-    def _line(self, one: Candidate) -> tuple[int, int]:
-        first = max(self.first, self.text.rfind("\n", self.first, one.start) + 1)
-        last = self.text.find("\n", one.end, self.last)
+    def _line(self, candidate: Candidate) -> tuple[int, int]:
+        first = max(self.first, self.text.rfind("\n", self.first, candidate.start) + 1)
+        last = self.text.find("\n", candidate.end, self.last)
         return first, last if last >= 0 else self.last
 
-    def _sentence(self, one: Candidate) -> tuple[int, int]:
-        first, last = self._line(one)
-        begin = max((end.end() for end in _SENTENCE_END.finditer(self.text, first, one.start)), default=first)
-        closing = _SENTENCE_END.search(self.text, one.end, last)
+    def _sentence(self, candidate: Candidate) -> tuple[int, int]:
+        first, last = self._line(candidate)
+        begin = max((end.end() for end in _SENTENCE_END.finditer(self.text, first, candidate.start)), default=first)
+        closing = _SENTENCE_END.search(self.text, candidate.end, last)
         return begin, closing.start() if closing else last
 
-    def _beside(self, one: Candidate, group: str, first: int, last: int) -> Iterator[str]:
+    def _beside(self, candidate: Candidate, group: str, first: int, last: int) -> Iterator[str]:
         """Yield the words and symbols right before and after a candidate."""
-        text, low, start, end = self.text, self.low, one.start, one.end
+        text, low, start, end = self.text, self.low, candidate.start, candidate.end
         at = bisect_left(self.starts, start)
         before = [word for begin, stop, word in self.words[max(0, at - 8) : at] if begin >= first and stop <= start]
         gap_at = max(first, self.words[at - 1][1] if at and self.words[at - 1][1] <= start else first)
@@ -288,19 +296,23 @@ class _Scene:
         yield from (f"before {word[:5]}" for word in before)
         yield from (f"after {word[:5]}" for word in after)
 
-    def _cued(self, one: Candidate, group: str, first: int, last: int) -> Iterator[str]:
+    def _cued(self, candidate: Candidate, group: str, first: int, last: int) -> Iterator[str]:
         """Yield the cues before and after a candidate, by distance: in the text, line or sentence, or next to it."""
-        begin, stop = self._sentence(one)
+        begin, stop = self._sentence(candidate)
         near: dict[str, int] = {}
         last_cue = None
-        gap = self.text[max(first, one.start - 3) : one.start].strip()[-1:]
+        gap = self.text[max(first, candidate.start - 3) : candidate.start].strip()[-1:]
         for cue in self.cues:
-            if cue.end <= one.start:
-                level = (cue.start >= first) + (cue.start >= begin) + (cue.start >= begin and one.start - cue.end <= 24)
+            if cue.end <= candidate.start:
+                level = (
+                    (cue.start >= first)
+                    + (cue.start >= begin)
+                    + (cue.start >= begin and candidate.start - cue.end <= 24)
+                )
                 side = f"{cue.kind} <"
                 last_cue = cue if level > 1 and cue.kind in _NAMING else last_cue
-            elif cue.start >= one.end:
-                level = (cue.end <= last) + (cue.end <= stop) + (cue.end <= stop and cue.start - one.end <= 24)
+            elif cue.start >= candidate.end:
+                level = (cue.end <= last) + (cue.end <= stop) + (cue.end <= stop and cue.start - candidate.end <= 24)
                 side = f"{cue.kind} >"
             else:
                 continue
@@ -312,25 +324,27 @@ class _Scene:
             if is_side and name[:-2] in _NAMING:
                 yield f"{name} {level} {gap} {group}"
         if last_cue is not None:
-            following = _WORD.search(self.low, last_cue.end, one.start)
+            following = _WORD.search(self.low, last_cue.end, candidate.start)
             yield f"{last_cue.kind} of {following.group()[:5] if following else ''}"
             yield f"last {last_cue.kind} {group}"
-        if nearest := next((cue for cue in reversed(self.cues) if cue.end <= one.start and cue.start >= first), None):
+        if nearest := next(
+            (cue for cue in reversed(self.cues) if cue.end <= candidate.start and cue.start >= first), None
+        ):
             yield f"nearest {nearest.kind} {group}"
         if not _NAMING.intersection(near):
             yield from ("no cue", f"no cue {group}")
         elif not any(near.get(kind, 0) > 1 for kind in _NAMING):
             yield from ("far", f"far {group}")
         together = sorted(kind for kind, level in near.items() if level and kind in _TOGETHER)
-        yield from (f"{one} & {other}" for at, one in enumerate(together) for other in together[at + 1 :])
+        yield from (f"{feature} & {other}" for at, feature in enumerate(together) for other in together[at + 1 :])
 
-    def _of_line(self, one: Candidate, group: str, first: int, last: int) -> Iterator[str]:
+    def _of_line(self, candidate: Candidate, group: str, first: int, last: int) -> Iterator[str]:
         """Yield features of the line, and of what else in it may be the secret."""
         line = self.text[first:last]
         share = int(6 * sum(c.isalpha() or c == " " for c in line) / max(1, len(line)))
         signs = min(6, len(_SIGNS.findall(line)))
         words = bisect_right(self.starts, last) - bisect_left(self.starts, first)
-        told = self.is_named(one)
+        told = self.is_named(candidate)
         yield from (
             f"told {told}",
             f"told {told} {group}",
@@ -340,26 +354,28 @@ class _Scene:
             f"signs {signs} {group}",
         )
         yield f"words {min(words, 12) // 3} {group}"
-        if one.start - first <= 2 and last - one.end <= 2:
+        if candidate.start - first <= 2 and last - candidate.end <= 2:
             above = self.text.rfind("\n", self.first, max(self.first, first - 1)) + 1 or self.first
             yield from ("alone", f"alone {group}", f"above {self.text[above:first].strip()[:1]}")
         rivals = [
             other
             for other in self.found
-            if first <= other.start and other.end <= last and (other.end <= one.start or other.start >= one.end)
+            if first <= other.start
+            and other.end <= last
+            and (other.end <= candidate.start or other.start >= candidate.end)
         ]
-        mine = self._strength(one)
+        mine = self._strength(candidate)
         yield f"rivals {min(4, len(rivals))} {group}"
         yield f"better {any(self._strength(other) > mine for other in rivals)} {group}"
-        yield f"later {any(other.start >= one.end for other in rivals)}"
-        value = self.text[one.start : one.end]
+        yield f"later {any(other.start >= candidate.end for other in rivals)}"
+        value = self.text[candidate.start : candidate.end]
         again = sum(self.counts.get(piece, 0) for piece in _LETTERS.findall(value.lower()) if len(piece) > 3)
         yield f"again {min(3, again)} {group}"
         if any(self.text.startswith(value[:4], other.start) for other in rivals if self.groups[other] == group):
             yield from ("twin", f"twin {group}")
 
-    def _strength(self, one: Candidate) -> int:
-        return _STRENGTH.get(self.groups[one], 0) + bool(one.quote)
+    def _strength(self, candidate: Candidate) -> int:
+        return _STRENGTH.get(self.groups[candidate], 0) + bool(candidate.quote)
 
 
 @lru_cache_by_text(8_192)
@@ -373,9 +389,9 @@ def _is_code_about_access(value: str) -> bool:
     return _FORMS["name"].match(value) is not None and any(map(kind_of, _LETTERS.findall(value.replace("_", " "))))
 
 
-def _is_given(text: str, one: Candidate) -> bool:
+def _is_given(text: str, candidate: Candidate) -> bool:
     """Return True if a colon, an arrow or a word such as "is" introduces a candidate."""
-    return _GIVEN.search(text, max(0, one.start - 12), one.start) is not None
+    return _GIVEN.search(text, max(0, candidate.start - 12), candidate.start) is not None
 
 
 def _shape(value: str) -> str:

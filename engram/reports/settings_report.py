@@ -101,7 +101,7 @@ class ProjectReport:
     @property
     def other_folders(self) -> tuple[str, ...]:
         """The other folders that belong to it: those that were joined, and its own from before a move."""
-        return tuple(one for one in self.hints.all_folders if one != self.folder)
+        return tuple(folder for folder in self.hints.all_folders if folder != self.folder)
 
     @property
     def has_folder(self) -> bool:

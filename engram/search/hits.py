@@ -359,7 +359,7 @@ class PublicHit:
         fields_of_hit = {
             **values,
             "created_at_ms": parse_time_ms(values["created_at"]) or 0,
-            "evidence": tuple(_read(EvidencePlace, {**one, "line": one["line"] or 0}) for one in values["evidence"]),
+            "evidence": tuple(_read(EvidencePlace, {**row, "line": row["line"] or 0}) for row in values["evidence"]),
             "status": Status.from_stored(values["status"]),
             "importance": Importance.from_stored(values["importance"]),
             "memory": _read(MemoryFields, values) if "content" in values else None,
@@ -384,13 +384,13 @@ _KEYS = {
 
 
 def _written(part: MemoryFields | Standing) -> dict[str, Any]:
-    return {_KEYS.get(one.name, one.name): getattr(part, one.name) for one in fields(part)}
+    return {_KEYS.get(known.name, known.name): getattr(part, known.name) for known in fields(part)}
 
 
 def _read(kind: Any, values: Mapping[str, Any]) -> Any:
     """Return a dataclass from JSON; a field with a default may be missing."""
-    keys = {one.name: _KEYS.get(one.name, one.name) for one in fields(kind)}
-    needed = {one.name for one in fields(kind) if one.default is MISSING}
+    keys = {known.name: _KEYS.get(known.name, known.name) for known in fields(kind)}
+    needed = {known.name for known in fields(kind) if known.default is MISSING}
     return kind(**{name: values[key] for name, key in keys.items() if name in needed or key in values})
 
 

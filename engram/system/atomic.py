@@ -183,7 +183,7 @@ IS_FULL = "is full: free up some space"
 
 
 def explain_disk(path: Path, *, is_quick: bool = False) -> str:
-    """Return what prevents writing to ``path``, or to the files that SQLite keeps beside it; "" if no cause is found.
+    """Return what prevents writing to ``path``, or to the files that SQLite keeps next to it; "" if no cause is found.
 
     Of a folder, only the folder itself is examined. If ``is_quick``, nothing is written to find out.
     """

@@ -68,7 +68,7 @@ class JsonSerializer:
         is_named = isinstance(task_id, str) and isinstance(name, str)
         if not is_named or not isinstance(priority, int | float | None) or not isinstance(args, list):
             raise BadRequest("not a message: a field has another type")
-        if not all(isinstance(one, _SCALARS) and len(str(one)) <= MAX_ARGUMENT_CHARS for one in args):
+        if not all(isinstance(argument, _SCALARS) and len(str(argument)) <= MAX_ARGUMENT_CHARS for argument in args):
             raise BadRequest("not a message: an argument is not an id")
         return Message(id=task_id, name=name, priority=priority, args=tuple(args), kwargs={})
 

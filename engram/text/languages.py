@@ -150,7 +150,7 @@ def _reminded_for_now(language: Language) -> str:
 
 
 #: An order to remember something that is only true at the moment.
-REMINDS_FOR_NOW = any_case("|".join(_reminded_for_now(one) for one in LANGUAGES.values()))
+REMINDS_FOR_NOW = any_case("|".join(_reminded_for_now(language) for language in LANGUAGES.values()))
 #: Names of things that end soon, so that a sentence about "this" one holds only for the moment, and of the days. They
 #: may not be part of a longer name: "this ticket-system".
 _PASSING_THING = (
@@ -242,7 +242,7 @@ PERHAPS = any_case(
     r"^(?:[^:]{0,40}:)?\W*(?:(?:maybe|perhaps|possibly|vielleicht|eventuell|evtl|peut-être|quizás?|tal vez|"
     r"a lo mejor|forse|magari|talvez|misschien|wellicht|być może|возможно|может быть)(?!\w)|たぶん|也许|或许)"
 )
-#: Verbs of somebody who has not decided, in the present: "ich überlege, ob". What follows them is no rule.
+#: Verbs of somebody who has not decided, in the present: "ich überlege, ob". What follows them is not a rule.
 _CONSIDERS = (
     r"(?:i(?:['’]m| am)|we(?:['’]re| are)) (?:\w+ ){0,2}?(?:thinking (?:about|of|if|whether)|wondering|considering|"
     r"debating|contemplating|pondering|undecided|unsure|not sure|on the fence)|(?:still )?(?:debating|undecided|unsure|"

@@ -35,8 +35,8 @@ _HEADING = lazy_regex(r"#{2,6} ")
 _ALONE = lazy_regex(r"    |\||#{1,6} ")
 _BLOCK = lazy_regex(r"\s*+(?:[-*+•] |\d{1,3}[.)] |#{1,6} |[|>]|`{3}|~{3})")
 _BULLET = lazy_regex(r"(?:[-*+•]|\d{1,3}[.)]) ")
-#: A backslash that ends a line of prose, as Claude Code's users type a line break: alone, or after a word that is no
-#: path. One after a blank continues a command, unless nothing follows in the next line.
+#: A backslash that ends a line of prose, as Claude Code's users type a line break: alone, or after a word that is not
+#: a path. One after a blank continues a command, unless nothing follows in the next line.
 _BREAK = lazy_regex(r"(?:^\s*+|(?<!\S)(?![A-Za-z]:\\)(?P<word>[^\s\\]++))\\$")
 #: Code, an escaped character, or the bar between two cells.
 _BAR = lazy_regex(rf"({_CODE}|\\.)|\|")

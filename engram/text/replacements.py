@@ -61,8 +61,8 @@ _LASTING = r"(?:from now on|going forward|as of (?:today|now)|ab (?:jetzt|sofort
 #: The team switched from one thing to another. The sentence must begin with these words and say nothing else, because
 #: additional words often mean that the switch was only in one place, by somebody else, long ago, or never made.
 _MOVED = tuple(
-    any_case(rf"{_BEGINS}{one}")
-    for one in (
+    any_case(rf"{_BEGINS}{form}")
+    for form in (
         rf"we(?:['’]ve| have)? {_JUST}(?:moved|switched|migrated|changed)(?: over| away)? from {_OLD} "
         rf"(?:over )?to {_NEW}{_ENDS}",
         rf"we(?:['’]ve| have)? {_JUST}(?:(?:replaced|swapped) {_OLD} (?:with|by|for)|"
@@ -157,8 +157,8 @@ _BUT_NOT = any_case(
 _ABOUT = r"(?P<about>[^,.;:!?]{2,60}?)"
 #: Wordings in other languages than English that say that a named rule no longer applies.
 _ENDED = tuple(
-    any_case(rf"{_BEGINS}(?:{one})[\s.!)]*(?:$|[,;])")
-    for one in (
+    any_case(rf"{_BEGINS}(?:{form})[\s.!)]*(?:$|[,;])")
+    for form in (
         rf"(?:das|die (?:regel|sache|vorgabe)) (?:mit|über|zu[mr]?|für|von|bei) {_ABOUT} "
         r"(?:gilt|zählt) nicht mehr",
         rf"(?:la règle|le truc|l['’]histoire|ça) (?:sur|de|des|du|pour|avec|d['’]) ?{_ABOUT} "

@@ -80,9 +80,9 @@ def end_of_list(text: str, stop: int) -> ListEnd:
     Indented lines and code between its items are part of the list, and so is anything between two items if the
     numbering continues. Bullets with other markers, or after a paragraph, begin another list.
     """
-    found = [one for one in _ListReader().run(text) if one.start <= stop <= one.end]
-    end = max((one.end for one in found), default=stop)
-    return ListEnd(end, any(one.may_go_on for one in found if one.end == end))
+    found = [known for known in _ListReader().run(text) if known.start <= stop <= known.end]
+    end = max((known.end for known in found), default=stop)
+    return ListEnd(end, any(known.may_go_on for known in found if known.end == end))
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ class _ListReader:
     def __init__(self) -> None:
         self.lists: list[_List] = []
         #: The list being read, preceded by the numbered list that may continue after it.
-        self.open: list[_List] = []
+        self.open_lists: list[_List] = []
         self.fence = ""
         self.is_code_of_item = False
         #: The last line that is not blank, where it ends, and whether blank lines follow it; "" for code.
@@ -164,15 +164,15 @@ class _ListReader:
         fence = _FENCE.match(line)
         if not line and not self.fence:
             self.is_after_blank = True
-            for one in self.open:
-                one.is_apart = True
+            for open_list in self.open_lists:
+                open_list.is_apart = True
             return
         if self.fence or fence:
             self._code_line(line, end, fence[1] if fence else "")
         elif item := _BULLET.match(f"{line} "):
             self._item(item, begin, end)
         elif self._is_in_item(line):
-            self.open[-1].extend(end)
+            self.open_lists[-1].extend(end)
         else:
             self._text_below(line)
         self.above = "" if self.fence or fence else line.rstrip("* _")
@@ -181,76 +181,76 @@ class _ListReader:
 
     def _is_in_item(self, line: str) -> bool:
         """Return True if a line of any kind is indented below the last item, or continues its sentence."""
-        if not self.open or self.open[-1].is_left or line[0].isspace():
-            return bool(self.open) and not self.open[-1].is_left
-        return not self.open[-1].is_apart and not line.rstrip("* _").endswith(":") and not _is_divider(line)
+        if not self.open_lists or self.open_lists[-1].is_left or line[0].isspace():
+            return bool(self.open_lists) and not self.open_lists[-1].is_left
+        return not self.open_lists[-1].is_apart and not line.rstrip("* _").endswith(":") and not _is_divider(line)
 
     def _text_below(self, line: str) -> None:
         self._leave()
         is_divider, is_heading = _is_divider(line), _HEADING.match(f"{line} ") is not None
         if is_divider and not _RULE_ROW.match(line):
             # Bullets below it are another list, but a numbered list may continue.
-            self.open = [one for one in self.open if one.is_numbered]
-        for one in self.open:
-            one.is_behind_text |= one.is_apart or is_divider
-            one.is_under_heading |= is_heading
+            self.open_lists = [open_list for open_list in self.open_lists if open_list.is_numbered]
+        for open_list in self.open_lists:
+            open_list.is_behind_text |= open_list.is_apart or is_divider
+            open_list.is_under_heading |= is_heading
 
     def _code_line(self, line: str, end: int, fence: str) -> None:
         if not self.fence:
             self.fence = fence[:3]
-            last = self.open[-1] if self.open else None
+            last = self.open_lists[-1] if self.open_lists else None
             is_next = last is not None and (line[0].isspace() or self.above.endswith(":") or not last.is_apart)
             self.is_code_of_item = last is not None and not last.is_left and is_next
         elif fence.startswith(self.fence):
             self.fence = ""
         if self.is_code_of_item:
-            self.open[-1].extend(end)
+            self.open_lists[-1].extend(end)
         else:
             self._leave()
 
     def _leave(self) -> None:
-        for one in self.open:
-            one.is_left = True
+        for open_list in self.open_lists:
+            open_list.is_left = True
 
     def _item(self, item: re.Match[str], begin: int, end: int) -> None:
         indent = len(item[1])
         marker = item[0].strip()
         number, mark = int(marker[:-1] or 0), marker[-1]
-        while self.open:
-            one = self.open[-1]
-            is_part = self._is_part(one, indent, mark, number)
+        while self.open_lists:
+            parent = self.open_lists[-1]
+            is_part = self._is_part(parent, indent, mark, number)
             if is_part:
-                one.inner_mark = mark if indent <= one.indent and mark != one.mark else one.inner_mark
-                one.number = number if indent <= one.indent and mark == one.mark else one.number
-                one.extend(end)
+                parent.inner_mark = mark if indent <= parent.indent and mark != parent.mark else parent.inner_mark
+                parent.number = number if indent <= parent.indent and mark == parent.mark else parent.number
+                parent.extend(end)
                 return
-            one.may_go_on |= is_part is None
-            if one.is_numbered and mark not in _BEHIND_NUMBER:
+            parent.may_go_on |= is_part is None
+            if parent.is_numbered and mark not in _BEHIND_NUMBER:
                 break
-            self.open.pop()
+            self.open_lists.pop()
         self._leave()
         start = self.above_end if self.above.endswith(":") else begin
-        self.open.append(_List(start, end, indent, mark, number, number))
-        self.lists.append(self.open[-1])
+        self.open_lists.append(_List(start, end, indent, mark, number, number))
+        self.lists.append(self.open_lists[-1])
 
-    def _is_part(self, one: _List, indent: int, mark: str, number: int) -> bool | None:
+    def _is_part(self, parent: _List, indent: int, mark: str, number: int) -> bool | None:
         """Return True if an item belongs to a list, or to a list nested in its last item; None if that is unclear."""
         is_introduced = self.above.endswith(":")
-        is_sibling = indent <= one.indent and mark == one.mark
-        if is_sibling and one.is_left and one.counts_on_to(number):
-            return None if one.is_under_heading else True
-        if is_sibling or indent > one.indent or mark == one.inner_mark:
-            if not one.is_left:
+        is_sibling = indent <= parent.indent and mark == parent.mark
+        if is_sibling and parent.is_left and parent.counts_on_to(number):
+            return None if parent.is_under_heading else True
+        if is_sibling or indent > parent.indent or mark == parent.inner_mark:
+            if not parent.is_left:
                 return True
-            if is_introduced or one.is_under_heading:
+            if is_introduced or parent.is_under_heading:
                 return False
-            if not one.is_behind_text:
+            if not parent.is_behind_text:
                 return True
             # A sentence directly above its items introduces them.
             is_own = not self.is_after_blank and any(letter.isalnum() for letter in self.above)
-            return False if is_own or (is_sibling and one.starts_another_list_at(number)) else None
-        if one.is_left or not one.is_numbered or mark in _BEHIND_NUMBER:
-            return not one.is_left and is_introduced
+            return False if is_own or (is_sibling and parent.starts_another_list_at(number)) else None
+        if parent.is_left or not parent.is_numbered or mark in _BEHIND_NUMBER:
+            return not parent.is_left and is_introduced
         # Bullets below a number.
         return True if is_introduced or not self.is_after_blank else None
 

@@ -78,7 +78,7 @@ _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"))
 def with_short_question(text: str, limit: int) -> str:
     """Return a decision with a shorter question, so that ``limit`` characters show its answer, or how that begins.
 
-    The question keeps its first words, and takes half of the limit if the whole answer does not fit beside it. If the
+    The question keeps its first words, and takes half of the limit if the whole answer does not fit after it. If the
     answer could not even begin, the question is cut further, or left out.
     """
     parts = _ANSWERED.match(text)

@@ -36,7 +36,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return lazy_regex(pattern)
 
 
-#: A character that may be such a letter, and is no letter with an accent, typographic sign or emoji. A process that
+#: A character that may be such a letter; not a letter with an accent, a typographic sign or an emoji. A process that
 #: meets none compiles none of the expressions above.
 _NEAR_UNSPACED = lazy_regex("[^\x00-\u0e00\u2000-\u3004\ufe0f\U0001f000-\U0001ffff]")
 

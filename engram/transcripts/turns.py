@@ -371,7 +371,7 @@ class Draft:
             self.is_rewritten = self.is_changed = self.has_grown = True
 
     def take_back(self) -> None:
-        """Remove the last text, which turned out to be no part of the conversation."""
+        """Remove the last text, which turned out not to be part of the conversation."""
         self.said.pop()
         self.is_rewritten |= len(self.said) < self.said_before
         self.is_changed = self.has_grown = True

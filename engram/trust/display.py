@@ -162,7 +162,7 @@ MAX_MESSAGE, _MESSAGE_HEAD, _MESSAGE_TAIL = 1_000, 500, 300
 def shortened(message: str) -> str:
     """Return an error message without the middle of a long text that it quotes, such as a pasted argument.
 
-    What it says about that text, and what to do, stands before and after it.
+    What it says about that text, and what to do, comes before and after it.
     """
     if len(message) <= MAX_MESSAGE:
         return message

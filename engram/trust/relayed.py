@@ -8,7 +8,7 @@ from __future__ import annotations
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.pasted_letters import ENDING
 
-#: Owners whose rules are the user's own ("our app's"), words that are no owner ("here's"), and owners that are other
+#: Owners whose rules are the user's own ("our app's"), words that name no owner ("here's"), and owners that are other
 #: people, even if they are "my vendor".
 _OWN = (
     r"(?:team|project|repo\w*|company|codebase|app|application|service|backend|frontend|server|site|product|workspace|"

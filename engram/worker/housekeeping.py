@@ -324,10 +324,10 @@ class Housekeeper:
             self._stop("memory.db was replaced")
             return False
         displaced = [*([store] if store.is_displaced() else ()), *self._server.vaults.displaced()]
-        for one in displaced:
-            if not one.path.with_name(f"{one.path.name}-wal").exists():
+        for database in displaced:
+            if not database.path.with_name(f"{database.path.name}-wal").exists():
                 # No other process has begun a new log yet, so this process's last writes can still be saved.
-                one.checkpoint()
+                database.checkpoint()
         if displaced:
             self.is_log_displaced = True
             self._stop("the log of memory.db was deleted or replaced")

@@ -190,7 +190,7 @@ def _place_of(access: Access, store: Store, folder: str, *, make: bool) -> Folde
     if place.is_elsewhere:
         raise BadRequest("the memory of this folder is kept apart from this one: save it in a session of that folder")
     if make and folder and place.project is None and not place.is_global:
-        raise BadRequest(f"{folder[:60]!r} is no absolute path: leave cwd out, or give the folder's full path")
+        raise BadRequest(f"{folder[:60]!r} is not an absolute path: leave cwd out, or give the folder's full path")
     return place
 
 

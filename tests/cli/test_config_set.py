@@ -111,7 +111,7 @@ def test_a_command_of_claude_that_is_none_is_told_before_it_is_needed(home: Home
     for wrong in (str(command), str(tmp_path), "claude --model opus", "./claude"):
         told = " ".join(invoke(home, "set", "claude_command", wrong)[2].split())
         assert told == (
-            f"Note: {wrong!r} is no command that can be run; give the whole path of claude, without arguments."
+            f"Note: {wrong!r} is not a command that can be run; give the whole path of claude, without arguments."
         )
     command.chmod(0o755)
 

@@ -181,7 +181,7 @@ class GitFolder:
         return [] if code or not self._remote else [name for name in names if DEVICE.fullmatch(name)]
 
     def _refuse_unpushed(self) -> str:
-        """Return the last commit if, as far as is known here, the remote lacks it; "" if the remote lacks no commit.
+        """Return the last commit if the remote is not known to have it; "" if the remote has every commit.
 
         Raises:
             HubUnreachable: a person made one of the commits that the remote lacks.

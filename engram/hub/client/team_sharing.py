@@ -119,7 +119,7 @@ def team_of_shares(store: Store, name: str | None, episode_ids: Sequence[str]) -
     Raises:
         NotFound, BadRequest: as in ``require_team``.
     """
-    having = [space for space in team_spaces(store) if all(_is_shared(store, space, one) for one in episode_ids)]
+    having = [space for space in team_spaces(store) if all(_is_shared(store, space, key) for key in episode_ids)]
     return having[0] if name is None and len(having) == 1 else require_team(store, name)
 
 
@@ -449,7 +449,7 @@ def accept_team(store: Store, home: Home, name: str) -> Space:
     server, ns_id = fitting[0]
     with _connect(Keyring(home.hub_keys), server) as connection:
         answer = connection.hello(HelloRequest(server.pushes[-1:], {}))
-    facts = next((one for one in answer.spaces if one.ns_id == ns_id and one.kind == "team"), None)
+    facts = next((space for space in answer.spaces if space.ns_id == ns_id and space.kind == "team"), None)
     if facts is None:
         raise NotFound(f"the hub no longer lists a team {name[:60]!r}")
     with store.transaction() as tx:

@@ -261,7 +261,7 @@ class Tx(Reader):
         if not many:
             return
         with self._mapped_errors(), peewee.__exception_wrapper__:  # type: ignore[attr-defined]
-            self._database.cursor().executemany(sql, [tuple(one) for one in many])
+            self._database.cursor().executemany(sql, [tuple(row) for row in many])
 
     def _execute(self, query: Query | str, parameters: Sequence[Value]) -> Any:
         self._check_open()

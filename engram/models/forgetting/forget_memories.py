@@ -33,7 +33,7 @@ from engram.models.sessions.turn_changes import delete_turn
 from engram.models.work.task_runs import clear_task_errors
 from engram.system.cached import empty_text_caches
 
-#: Maximum size, in bytes, of a file that is written anew in memory.
+#: Maximum size, in bytes, of a file that is rewritten in memory.
 _MAX_IN_MEMORY_BYTES = 64_000_000
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 #: Kinds of tombstones of entries whose words must not be stored.
@@ -255,9 +255,9 @@ def wipe_free_space(store: Store) -> None:
     SQLite overwrites deleted rows (secure_delete), but a text index keeps deleted words until its segments are merged.
     This merges them; the larger the index, the longer it takes. (FTS5 could delete words immediately, but then older
     versions of SQLite could not read the index, and both drivers must be able to read the same memory.db.) Nor does
-    SQLite overwrite what it moves to another page, so the file is written anew: about 20 ms per MB. The copy that this
-    needs holds only what is left. It is in memory or, of a large file, in a temporary file of SQLite, which nobody else
-    can open. Without room for that, the file stays as it is.
+    SQLite overwrite what it moves to another page, so the file is rewritten: about 20 ms per MB. The copy that this
+    needs contains only what is left. It is in memory or, for a large file, in a temporary file of SQLite, which nobody
+    else can open. Without room for that, the file stays as it is.
     """
     with store.transaction() as tx:
         for table in _INDEXES:
@@ -340,12 +340,12 @@ def purge_memories(tx: Tx, run_id: int, some: Sequence[Memory], *, actor: Actor)
     table, history = tables.Run, tables.History
     report = json.loads(tx.fetch_value(table.select(table.report).where(table.id == run_id)))
     runs = set(report.get("touched_runs", []))
-    for one in some:
-        of_memory = (history.episode_id == one.episode_id) & history.run_id.is_null(False)
+    for memory in some:
+        of_memory = (history.episode_id == memory.episode_id) & history.run_id.is_null(False)
         runs |= set(tx.fetch_values(history.select(history.run_id).where(of_memory)))
-        delete_memory(tx, one, actor=actor, is_purge=True)
+        delete_memory(tx, memory, actor=actor, is_purge=True)
     report = {
-        "episodes": [*report.get("episodes", []), *(one.episode_id for one in some)],
+        "episodes": [*report.get("episodes", []), *(memory.episode_id for memory in some)],
         "touched_runs": sorted(runs),
     }
     tx.run(table.update(report=json.dumps(report), ended_at_ms=tx.now_ms()).where(table.id == run_id))

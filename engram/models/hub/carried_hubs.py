@@ -56,7 +56,7 @@ def carry_hubs(tx: Tx, source: Reader) -> None:
             if member.is_muted == muted_here.get(member.member_id, False) or not (member.is_muted or is_earlier):
                 continue
             keep_members(tx, here.id, {member.member_id: member.name})
-            kept = next(one for one in list_members(tx, here.id) if one.member_id == member.member_id)
+            kept = next(known for known in list_members(tx, here.id) if known.member_id == member.member_id)
             if member.is_muted:
                 mute_member(tx, kept)
             else:

@@ -124,8 +124,8 @@ def unmute_member(tx: Tx, member: Member) -> None:
 def remove_received(tx: Tx, said: Iterable[SaidMemory]) -> int:
     """Delete memories that others shared from this machine without a trace; return how many were deleted."""
     gone = 0
-    for one in said:
-        if (memory := find_memory(tx, one.episode_id)) is not None:
+    for shared in said:
+        if (memory := find_memory(tx, shared.episode_id)) is not None:
             remove_memory(tx, memory, actor=Actor.USER, is_purge=True)
             gone += 1
     return gone
@@ -438,7 +438,7 @@ def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> lis
     purged, are passed to ``take_statement``.
     """
     new = _only_new(tx, space, statements)
-    made = _make_all(tx, space, [(one, _id_of(space, one), _slot_of(one)) for one in new])
+    made = _make_all(tx, space, [(incoming, _id_of(space, incoming), _slot_of(incoming)) for incoming in new])
     stored = set(map(id, new))
     taken = [take_statement(tx, space, incoming) for incoming in statements if id(incoming) not in stored]
     return [*made, *(memory for memory in taken if memory is not None)]

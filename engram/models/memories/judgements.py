@@ -164,9 +164,9 @@ def decide_again(tx: Tx, run_id: int, replaced: Mapping[str, str]) -> None:
     """
     table = tables.Contradiction
     opened = CONTRADICTIONS.select().where((table.run_id == run_id) & (table.decision == ""))
-    for one in tx.fetch_records(CONTRADICTIONS, opened):
-        decision = replaced.get(one.older_id) or replaced.get(one.newer_id) or BOTH
-        note_decision(tx, one.id, decision, run_id)
+    for contradiction in tx.fetch_records(CONTRADICTIONS, opened):
+        decision = replaced.get(contradiction.older_id) or replaced.get(contradiction.newer_id) or BOTH
+        note_decision(tx, contradiction.id, decision, run_id)
 
 
 # -- Judgements on memories: which of them stand, and which memories have been judged wrong or outdated.
@@ -219,13 +219,13 @@ def _judged(store: Reader, condition: ColumnBase) -> list[JudgedMemory]:
     is_ended = (memory.status == Status.ARCHIVED.value) & memory.episode_id.in_(outdated)
     may_be_judged = (memory.is_lowered == 1) | is_ended
     judged = []
-    for one in select_memories(store, condition & may_be_judged, memory.created_at_ms):
-        standing = standing_judgements(history_of(store, one.episode_id))
+    for found in select_memories(store, condition & may_be_judged, memory.created_at_ms):
+        standing = standing_judgements(history_of(store, found.episode_id))
         if standing and judgement_of(standing[-1]) is not Judgement.HELPFUL:
             last = standing[-1]
-            judged.append(JudgedMemory(one, judgement_of(last), last.reason, last.at_ms))
-        elif one.is_lowered:
-            judged.append(JudgedMemory(one, Judgement.WRONG))
+            judged.append(JudgedMemory(found, judgement_of(last), last.reason, last.at_ms))
+        elif found.is_lowered:
+            judged.append(JudgedMemory(found, Judgement.WRONG))
     return judged
 
 

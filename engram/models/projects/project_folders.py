@@ -78,15 +78,15 @@ def _note_merge(tx: Tx, into_id: int, other_id: int) -> None:
     row = tx.fetch_first(project.select().where(project.id == other_id))
     records = _load(tx)
     # Projects that were merged into this one earlier now belong to the other project.
-    earlier = [one for one in records if one["into"] == other_id]
-    for one in earlier:
-        one["into"] = into_id
+    earlier = [merge for merge in records if merge["into"] == other_id]
+    for merge in earlier:
+        merge["into"] = into_id
     number = max((record["number"] for record in records), default=0) + 1
     record = {
         "number": number,
         "at_ms": tx.now_ms(),
         "into": into_id,
-        "earlier": [one["number"] for one in earlier],
+        "earlier": [merge["number"] for merge in earlier],
         "project": {name: getattr(row, name) for name in _COLUMNS},
         "folders": tx.fetch_values(folder.select(folder.identity).where(folder.project_id == other_id)),
         # These ids are never reused for another session or memory.
@@ -115,7 +115,7 @@ def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
     """
     with store.transaction() as tx:
         records = _load(tx)
-        record = next((one for one in records if one["number"] == number), None)
+        record = next((merge for merge in records if merge["number"] == number), None)
         if record is None:
             raise NotFound("there is no such merge; only the latest ones can be undone")
         into_id, columns = record["into"], record["project"]
@@ -130,10 +130,10 @@ def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
         tx.run(folder.delete().where(folder.identity == columns["identity"]))
         tx.run(folder.update(project_id=project_id).where(folder.identity.in_(record["folders"])))
         _move_back(tx, record, into_id, project_id, actor)
-        for one in records:
-            if one["number"] in record["earlier"]:
-                one["into"] = project_id
-        _save(tx, [one for one in records if one["number"] != number])
+        for merge in records:
+            if merge["number"] in record["earlier"]:
+                merge["into"] = project_id
+        _save(tx, [merge for merge in records if merge["number"] != number])
         keep_apart(tx, [columns["identity"]])
         project = project_by_id(tx, project_id)
     assert project is not None
@@ -287,9 +287,9 @@ def list_sortings(store: Reader) -> list[Sorting]:
         Sorting(
             number=record["number"],
             at_ms=record["at_ms"],
-            sessions=len({one for part in record["parts"] for one in part["sessions"]}),
-            turns=len({one for part in record["parts"] for one in part["turns"]}),
-            memories=len({one for part in record["parts"] for one in part["memories"]}),
+            sessions=len({moved for part in record["parts"] for moved in part["sessions"]}),
+            turns=len({moved for part in record["parts"] for moved in part["turns"]}),
+            memories=len({moved for part in record["parts"] for moved in part["memories"]}),
             merged=tuple(merge["name"] for merge in record["merges"]),
         )
         for record in reversed(_load(store, _SORTINGS))
@@ -318,18 +318,18 @@ def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
                 with contextlib.suppress(BadRequest):
                     undo_merge(store, merge["number"], actor=actor)
         left = _load(tx)
-        for one in left:
-            if one.get("sorting") == record["number"]:
-                del one["sorting"]
+        for part in left:
+            if part.get("sorting") == record["number"]:
+                del part["sorting"]
         _save(tx, left)
-        _save(tx, [one for one in _load(tx, _SORTINGS) if one["number"] != record["number"]], _SORTINGS)
+        _save(tx, [sorting for sorting in _load(tx, _SORTINGS) if sorting["number"] != record["number"]], _SORTINGS)
     return sortings[0]
 
 
 def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
     session, turn, outcome = tables.Session, tables.Turn, tables.Outcome
     reason, sessions = "a sorting was undone", part["sessions"]
-    keep_apart(tx, [*(f"session {one}" for one in sessions), *(f"turn {one}" for one in part["turns"])])
+    keep_apart(tx, [*(f"session {key}" for key in sessions), *(f"turn {key}" for key in part["turns"])])
     from_id, to_id = (_row_of_project(tx, part[end]) for end in ("from", "to"))
     if from_id is None or to_id is None or from_id == to_id:
         return

@@ -69,7 +69,7 @@ def list_backups(folder: Path, clock: Clock = SYSTEM_CLOCK) -> list[Backup]:
         if path.is_file() and not path.is_symlink():
             facts = path.stat()
             found.append(Backup(path, _made_at_ms(path.name) or facts.st_mtime_ns // 1_000_000, facts.st_size))
-    return sorted(found, key=lambda one: (one.made_at_ms <= tomorrow_ms, one.made_at_ms, one.path.name), reverse=True)
+    return sorted(found, key=lambda row: (row.made_at_ms <= tomorrow_ms, row.made_at_ms, row.path.name), reverse=True)
 
 
 @dataclass(frozen=True, slots=True)

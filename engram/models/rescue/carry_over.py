@@ -70,7 +70,7 @@ logger = logging.getLogger(__name__)
 
 #: Steps that are only a consequence of something else, even if a person did that.
 _EFFECTS = (MOVE, RELEASE, ERASE, RETURN)
-#: Why a memory is carried over that a person or an agent kept, and one that can't be made again.
+#: Reasons for carrying over a memory: a person or an agent kept it, or it can't be made again.
 _BY_HAND_REASON, _GONE_REASON = "by hand", "its transcript is gone"
 
 
@@ -247,7 +247,7 @@ def _projects_missing_in(store: Reader, source: Store) -> tuple[int, ...]:
     """Return the source's row ids of projects that ``store`` doesn't have."""
     with _skipping_damage(source, "new projects"):
         found = projects.list_projects(source)
-        return tuple(one.id for one in found if find_project_of_identity(store, one.identity) is None)
+        return tuple(project.id for project in found if find_project_of_identity(store, project.identity) is None)
     return ()
 
 
@@ -332,7 +332,7 @@ def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], M
 
 def memories_to_carry(source: Store, identities: Set[str]) -> set[str]:
     """Return the ids of the memories that a restore would carry over, given the projects that the backup has."""
-    new = [one.id for one in projects.list_projects(source) if identities.isdisjoint(spellings_of(one.identity))]
+    new = [row.id for row in projects.list_projects(source) if identities.isdisjoint(spellings_of(row.identity))]
     of_projects = _rows_of(source, tables.Memory.project, new)
     return set((_rows_by_hand(source) | of_projects | _rows_of_gone_sessions(source)).values())
 
@@ -345,7 +345,7 @@ def _rows_of_gone_sessions(source: Store) -> dict[int, str]:
         found = memory_records.memories_of_turns(source, sorted(gone_turns(source)))
         before = step.select(step.episode_id).where((step.action == RETURN) & (step.reason == _GONE_REASON))
         found += memory_records.select_memories(source, tables.Memory.episode_id.in_(before))
-        rows |= {one.id: one.episode_id for one in found}
+        rows |= {memory.id: memory.episode_id for memory in found}
     return rows
 
 
@@ -405,16 +405,16 @@ def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[st
     return found
 
 
-def _carry(store: Store, source: Store, one: Memory, reason: str, actor: Actor, *, is_unjoined: bool) -> bool:
+def _carry(store: Store, source: Store, memory: Memory, reason: str, actor: Actor, *, is_unjoined: bool) -> bool:
     """Add a memory with its history, unless it exists or was forgotten; return True if it was added."""
-    if not memory_records.is_memory_id(one.episode_id):
-        raise BrokenDatabase(f"{one.episode_id[:40]!r} is not the id of a memory")
-    project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
-    session = sessions.find_session(source, one.session_id) if one.session_id else None
-    evidence = _evidence_in(source, one)
-    if _is_known(store, one, evidence):
+    if not memory_records.is_memory_id(memory.episode_id):
+        raise BrokenDatabase(f"{memory.episode_id[:40]!r} is not the id of a memory")
+    project = None if memory.project_id is None else projects.project_by_id(source, memory.project_id)
+    session = sessions.find_session(source, memory.session_id) if memory.session_id else None
+    evidence = _evidence_in(source, memory)
+    if _is_known(store, memory, evidence):
         return False
-    history = _history_in(source, one.episode_id) or []
+    history = _history_in(source, memory.episode_id) or []
     places = {step.id: place for place, step in enumerate(history)}
     with store.transaction() as tx:
         place = None if project is None else _place(tx, project)
@@ -428,9 +428,9 @@ def _carry(store: Store, source: Store, one: Memory, reason: str, actor: Actor, 
                 cwd=session.cwd,
                 at_ms=session.first_at_ms,
             )
-        made = dataclasses.replace(one, id=0, project_id=None if place is None else place.id)
+        made = dataclasses.replace(memory, id=0, project_id=None if place is None else place.id)
         carry_history(
-            tx, one.episode_id, [dataclasses.replace(step, undoes=places.get(step.undoes or 0)) for step in history]
+            tx, memory.episode_id, [dataclasses.replace(step, undoes=places.get(step.undoes or 0)) for step in history]
         )
         action = "recover" if reason == _BY_HAND_REASON else RETURN
         added = memory_changes.add_memory(tx, made, evidence, action=action, reason=reason, actor=actor)
@@ -465,7 +465,7 @@ def _history_in(source: Store, episode_id: str) -> list[Change] | None:
 
 
 def _is_known(store: Reader, memory: Memory, evidence: Sequence[Evidence]) -> bool:
-    if is_named_by_tombstone(store, memory.episode_id, memory.slot, [one.uuid for one in evidence], memory.source):
+    if is_named_by_tombstone(store, memory.episode_id, memory.slot, [entry.uuid for entry in evidence], memory.source):
         return True
     if memory_records.find_memory(store, memory.episode_id) is not None:
         return True

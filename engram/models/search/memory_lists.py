@@ -316,7 +316,7 @@ def _prefix_expression(store: Reader, text: str) -> str | None:
     for cut in range(1, _MAX_CUT_CHARACTERS + 1):
         if len(last) - cut > MIN_PREFIX_CHARACTERS:
             expressions.append(" AND ".join([*whole, f'"{last[:-cut]}"']))
-    return next((one for one in expressions if _count_matches(store, one)), None)
+    return next((expression for expression in expressions if _count_matches(store, expression)), None)
 
 
 def _facets(sorts: Sequence[Any], selection: Selection) -> Facets:

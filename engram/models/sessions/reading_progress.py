@@ -213,7 +213,7 @@ def drop_kept_out(store: Reader, sources: Iterable[Source], seen: Mapping[Place,
 def unread_of(store: Reader, sources: Iterable[Source]) -> list[Source]:
     """Return the sources that are still to be read, at least in part, in the same order."""
     seen = all_seen(store)
-    return [one for one in drop_kept_out(store, sources, seen) if is_changed(one, seen.get(one.place))]
+    return [source for source in drop_kept_out(store, sources, seen) if is_changed(source, seen.get(source.place))]
 
 
 def _key_of(place: Place) -> str:
@@ -464,7 +464,7 @@ class TurnsInStore:
     def texts_of_session(self) -> list[TextBlock]:
         session = find_session(self.store, self.session_id)
         stored = [] if session is None else turns_of_session(self.store, session.id)
-        return [block for one in stored for block in one.turn.said]
+        return [block for row in stored for block in row.turn.said]
 
     def is_stored(self, session_id: str) -> bool:
         return find_session(self.store, session_id) is not None

@@ -99,7 +99,7 @@ def sessions_of(session_ids: Iterable[str]) -> Query:
 def ensure_session(
     tx: Tx, session_id: str, *, agent: str, project_id: int | None, is_global: bool, cwd: str, at_ms: int
 ) -> SessionRow:
-    """Return the session with an id, creating it if it is new. Once it has a project, that is not changed here."""
+    """Return the session with an id, creating it if it is new. A session that has a project keeps it."""
     known = find_session(tx, session_id)
     if known is None:
         columns: dict[str, Value] = {

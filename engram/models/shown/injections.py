@@ -173,7 +173,7 @@ def mark_shown(session_id: str, prompt_key: str, at_ms: int) -> Query:
 
 
 def withdraw_bites(tx: Tx, names: Callable[[], Collection[str]]) -> None:
-    """Remove the files beside memory.db whose waiting bites mention a memory or a quotation by its id.
+    """Remove the files next to memory.db whose waiting bites mention a memory or a quotation by its id.
 
     A hook prints such a file without asking the worker. All bites in it are withdrawn, so they may be chosen again.
 

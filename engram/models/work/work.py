@@ -41,7 +41,7 @@ def pause(store: Store, scope: str, until_ms: int) -> None:
 
 
 def move_to_now(store: Store) -> None:
-    """Let a current pause begin now if its beginning lies in the future, because the clock was ahead and was set right.
+    """Let a current pause begin now if its beginning is in the future, because the clock was ahead and was corrected.
 
     It lasts as long as was asked for. If the clock was ahead by more than a day, what was said by it in the meantime is
     not read either, for at most a day.

@@ -82,7 +82,7 @@ def show(request: PageRequest) -> Answer:
             "asked_in": session and session.project_id and project_by_id(store, session.project_id),
             "summary": next(iter(summarize_rows(store, request.settings, [session] if session else [])), None),
             "briefings": [Briefing(what, at_ms, tokens) for what, at_ms, tokens in shown_of_session(store, session_id)],
-            "days": [list(some) for _, some in groupby(moments, lambda one: date(one[0].at_ms))],
+            "days": [list(some) for _, some in groupby(moments, lambda pair: date(pair[0].at_ms))],
             "summaries": why.summaries,
             "reasons": REASONS,
             "shown_verdicts": SHOWN_VERDICTS,
@@ -105,7 +105,7 @@ def show_candidates(request: PageRequest) -> Answer:
     summaries = why_session(request.store, session_id, find_session(request.store, session_id)).summaries
     considered = [
         (candidate, summaries.get(candidate.episode_id, ""), feature_bars(candidate.features))
-        for candidate in sorted(outcome.considered, key=lambda one: (one.verdict not in SHOWN_VERDICTS, -one.score))
+        for candidate in sorted(outcome.considered, key=lambda row: (row.verdict not in SHOWN_VERDICTS, -row.score))
     ]
     values = {
         "considered": considered,

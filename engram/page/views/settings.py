@@ -29,7 +29,7 @@ SOURCES = {
     "environment": "the environment variable ENGRAM_{}",
     "flag": "a flag when the page was started",
 }
-#: Minimum number of seconds, and minimum of any other number, that is also shown in a readable form.
+#: The smallest number of seconds, and the smallest other number, that are also shown in a readable form.
 MIN_SPAN_SECONDS, MIN_LARGE = 120, 10_000
 
 
@@ -72,8 +72,8 @@ def list_groups(settings: Settings, sources: Mapping[str, str], words: str = "")
     values = plain_settings(settings)
     groups = []
     for title, members in groupby(_explained(), attrgetter("section")):
-        found = [one for one in members if _has_words(one, words)]
-        rows = tuple(_row(one, values[one.name], sources.get(one.name, "default")) for one in found)
+        found = [setting for setting in members if _has_words(setting, words)]
+        rows = tuple(_row(setting, values[setting.name], sources.get(setting.name, "default")) for setting in found)
         if rows:
             groups.append(Group(title, capitalised(found[0].about), rows))
     return groups

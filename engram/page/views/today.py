@@ -135,7 +135,7 @@ def _prompt_event(
     prompts: Sequence[LatestPrompt],
 ) -> Event:
     shown = [candidate for candidate in outcome.considered if candidate.verdict in SHOWN_VERDICTS]
-    quoted = [find_quotation(store, one.episode_id) for one in shown if is_quotation_id(one.episode_id)]
+    quoted = [find_quotation(store, rated.episode_id) for rated in shown if is_quotation_id(rated.episode_id)]
     near = [
         prompt
         for prompt in prompts
@@ -148,8 +148,8 @@ def _prompt_event(
         outcome=outcome,
         reason=REASONS[outcome.verdict],
         is_shown=outcome.verdict in SHOWN_VERDICTS,
-        shown=tuple((memories[one.episode_id], one.score) for one in shown if one.episode_id in memories),
-        quoted=tuple((one.quotation_id, one.text) for one in quoted if one is not None),
+        shown=tuple((memories[rated.episode_id], rated.score) for rated in shown if rated.episode_id in memories),
+        quoted=tuple((quotation.quotation_id, quotation.text) for quotation in quoted if quotation is not None),
     )
 
 

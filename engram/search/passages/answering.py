@@ -346,7 +346,7 @@ def _introduced(text: str, start: int, wanted: Wanted) -> str:
     following = [unit for unit in _units_of(text, wanted) if unit.start >= start]
     taken: list[_Unit] = []
     for unit in following:
-        is_full = sum(one.size for one in taken) + unit.size > MAX_REST_WORDS
+        is_full = sum(earlier.size for earlier in taken) + unit.size > MAX_REST_WORDS
         if unit.is_idle or (taken and is_full and not is_introduction(taken[-1].of(text))):
             break
         taken.append(unit)

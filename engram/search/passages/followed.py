@@ -119,14 +119,14 @@ def taken_back_in(shown: str, said: str) -> str:
     text = f" {_plain(shown)}"
     sentences = sentence_texts(said)
     is_shown = [f" {_plain(sentence)[:COMPARED_CHARACTERS]}" in text for sentence in sentences]
-    last = max((place for place, one in enumerate(is_shown) if one), default=-1)
+    last = max((place for place, shown in enumerate(is_shown) if shown), default=-1)
     for place, sentence in enumerate(sentences[: last + 1 + MAX_SENTENCES]):
         if is_shown[place] or not any(is_shown[:place]):
             continue
         before = place - 1
         while before and not is_shown[before] and len(sentences[before].split()) < MIN_STATEMENT_WORDS:
             before -= 1
-        earlier = " ".join(one for one, is_one in zip(sentences[:place], is_shown, strict=False) if is_one)
+        earlier = " ".join(sentence for sentence, shown in zip(sentences[:place], is_shown, strict=False) if shown)
         is_meant = _takes_back(sentence, earlier, is_next=is_shown[before]) or (is_shown[before] and _doubts(sentence))
         if is_meant and _plain(sentence) in _plain(_typed(said)):
             return _beginning("\n".join(sentences[place:]))
@@ -336,7 +336,7 @@ def end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]
 def _as_sentences(statements: Sequence[str]) -> str:
     """Return statements on one line; those without a punctuation mark at the end, such as list points, get one."""
     *first, last = statements or [""]
-    return " ".join([*(one if one.rstrip('*_`”")')[-1:] in ".!?:;,…" else f"{one};" for one in first), last])
+    return " ".join([*(part if part.rstrip('*_`”")')[-1:] in ".!?:;,…" else f"{part};" for part in first), last])
 
 
 def quotation_in(turn: Turn, number: int, sentence: str) -> str:

@@ -236,7 +236,7 @@ def _is_in_effect(change: FileChange) -> bool:
 
 
 def _why_left(path: Path) -> str:
-    """Return why the installation must not change a file of Claude Code, and how to mend that; "" if it may."""
+    """Return why the installation must not change a file of Claude Code, and how to fix that; "" if it may."""
     try:
         real = real_path(path, is_link=False)
         check_writable(path, real, read_state(real)[0])

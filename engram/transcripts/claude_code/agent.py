@@ -296,9 +296,9 @@ class _Portion:
         return False
 
     def _ancestors(self, entry: Entry) -> Iterator[tuple[str, str]]:
-        """Yield the id of the line that an entry follows, then that of the line which that one follows, and so on.
+        """Yield the id of the line that an entry follows, then that of the line before it, and so on.
 
-        Beside each id stands the session that the line with this link names; "" for the entry itself. The lines after
+        With each id comes the session that the line with this link names; "" for the entry itself. The lines after
         the first are looked up in the file.
         """
         before: bytes | None = None

@@ -1,7 +1,7 @@
 """Read what the user said in Claude Code's own dialogs: answers, decisions about plans, comments on calls.
 
-Words in a tool's result count as the user's only according to this module. A tool can print anything, even a perfect
-imitation of these reports, so only the fields that Claude Code itself writes next to the result decide.
+Only this module decides which words in a tool's result are the user's. A tool can print anything, even a perfect
+imitation of these reports, so it relies on the fields that Claude Code itself writes next to the result.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def is_refused(action: Action, block: dict[str, Any], entry: Entry, *, is_alone:
     return is_own and text.startswith(_REFUSED) and data.get("toolUseResult") in (f"Error: {text}", _REFUSED_SILENTLY)
 
 
-def heard_in(
+def user_words_in(
     action: Action,
     block: dict[str, Any],
     entry: Entry,

@@ -34,7 +34,7 @@ from engram.transcripts.claude_code.calls import (
     start_action,
     thrown_action,
 )
-from engram.transcripts.claude_code.dialogs import Part, heard_in, is_refused, proposed_in, results_in
+from engram.transcripts.claude_code.dialogs import Part, is_refused, proposed_in, results_in, user_words_in
 from engram.transcripts.claude_code.entry import NO_WORDS, Entry, Kind, queued_words, text_of, words_of
 from engram.transcripts.claude_code.open_turns import OpenTurns
 from engram.transcripts.claude_code.state import Queue, ReaderState, Waiting, link_of
@@ -121,7 +121,7 @@ def add_results(draft: Draft, entry: Entry, *, with_dialogs: bool, note_environm
         refused = is_refused(action, block, entry, is_alone=is_alone)
         draft.actions[index] = finish_action(action, block, entry.uuid, report, is_refused=refused)
         if with_dialogs:
-            heard = heard_in(action, block, entry, draft.proposed_by, is_refused=refused, is_alone=is_alone)
+            heard = user_words_in(action, block, entry, draft.proposed_by, is_refused=refused, is_alone=is_alone)
             _add_parts(draft, entry, heard)
         if shows_environment(action):
             note_environment(everything_shown(block, report))
