@@ -24,7 +24,6 @@ from engram.models.memories.judgements import (
     Contradiction,
     Ending,
     ending_of,
-    is_kept_by_hand,
     judgement_of,
     note_decision,
     open_contradictions,
@@ -226,7 +225,8 @@ def judge_memory(
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: the reason can't be used, the memory is not current, or only the user may give this judgement.
+        BadRequest: the reason can't be used, the memory is not current, or only the user may give this judgement:
+            an agent neither hides nor ends what the user pinned, saved, said or chose.
     """
     reason = clean_reason(why, redact)
     with store.transaction() as tx:
@@ -249,11 +249,13 @@ def _check_agent(memory: Memory, judgement: Judgement, standing: list[Change]) -
     ask = f"ask the user, who can run `engram feedback {memory.episode_id} {judgement}`"
     if standing and standing[-1].actor is Actor.USER:
         raise BadRequest(f"the user judged {memory.episode_id} as {judgement_of(standing[-1])}; {ask}")
-    may_end = ending_of(memory, None, Actor.AGENT) is Ending.ENDS
-    # "Wrong" doesn't end a memory, so an agent may give it to text that an extractor took for the user's words.
-    if judgement is Judgement.HELPFUL or may_end or (judgement is Judgement.WRONG and not is_kept_by_hand(memory)):
+    # "Wrong" doesn't end a memory, but hides it, so it needs the same authority.
+    if judgement is Judgement.HELPFUL or ending_of(memory, None, Actor.AGENT) is Ending.ENDS:
         return
-    raise BadRequest(f"{memory.episode_id} was pinned, saved or said by the user, and is kept; {ask}")
+    raise BadRequest(
+        f"{memory.episode_id} was pinned, saved or said by the user, and is kept; {ask}, "
+        "or note with memory_correct what should hold instead, so that the user decides in `engram review`"
+    )
 
 
 def _standing_judgement(memory: Memory, standing: list[Change]) -> Judgement | None:

@@ -263,6 +263,7 @@ def test_an_agent_judges_a_memory_and_its_expands_count_as_uses_where_it_was_sho
     used, wrong, pinned = "ep_000000000001", "ep_000000000002", "ep_000000000000"
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "s-shown")
     with open_store(settings.places.memory_db) as store, store.transaction() as tx:
+        tx.run("UPDATE episode SET voice = 'assistant' WHERE episode_id = ?", (wrong,))
         for number in range(7):
             session_id = "s-shown" if number == 6 else f"s-{number}"
             injections.add_injections(

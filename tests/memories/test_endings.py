@@ -28,6 +28,7 @@ from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_history import add_run
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.projects.projects import ensure_project
+from engram.recollection.briefing_lines import is_in_force
 from engram.redaction import redact
 from engram.settings import Settings
 
@@ -296,13 +297,15 @@ def test_saving_and_correcting(store: Store, keep: Keep, kept: str, way: str, ac
 
 
 @pytest.mark.parametrize("kept", KEPT)
-def test_replacing_and_judging_as_outdated(store: Store, keep: Keep, kept: str) -> None:
+def test_replacing_and_judging_as_outdated_or_wrong(store: Store, keep: Keep, kept: str) -> None:
     for actor in (Actor.AGENT, Actor.USER):
         may_end = actor is Actor.USER or wanted_of_an_agent(kept) == ENDS
         older, judged, newer = keep(OLD, **KEPT[kept]), keep(OLD, **KEPT[kept]), keep(NEW, voice=Voice.AGENT)
+        lowered = keep(OLD, **KEPT[kept])
         for change in (
             lambda: supersede_memory(store, older.episode_id, newer.episode_id, actor=actor),  # noqa: B023
             lambda: judge_memory(store, judged.episode_id, Judgement.OUTDATED, "so", redact, actor=actor),  # noqa: B023
+            lambda: judge_memory(store, lowered.episode_id, Judgement.WRONG, "so", redact, actor=actor),  # noqa: B023
         ):
             if may_end:
                 change()
@@ -310,3 +313,6 @@ def test_replacing_and_judging_as_outdated(store: Store, keep: Keep, kept: str) 
                 with pytest.raises(BadRequest, match="pinned, saved or said by the user"):
                     change()
         assert [outcome(store, one) for one in (older, judged)] == [ENDS if may_end else STAYS] * 2
+        now = find_memory(store, lowered.episode_id)
+        assert now is not None
+        assert (now.is_lowered, is_in_force(now)) == (may_end, not may_end)
