@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 
 from engram.consolidation.step_context import Context
 from engram.enums import Actor, Scope, Source, Status, Voice
@@ -287,7 +288,12 @@ def _of_turn(store: Store, stored: StoredTurn, memory: Memory) -> list[Judgement
     judged = []
     for typed in typed_texts(stored.turn):
         judged += judge(typed, project=memory.project, following=following)
-    takings = [taking for turn in later for typed in typed_texts(turn) for taking in takings_back(typed)]
+    takings = [
+        taking
+        for turn, after in zip_longest(later, later[1:])
+        for typed in typed_texts(turn)
+        for taking in takings_back(typed, following=typed_prompt(after))
+    ]
     return [
         replace(found, refusal=RuleRefusal.TAKEN_BACK)
         if any(taking.is_about(found.sentence) for taking in takings)

@@ -60,7 +60,7 @@ class TakingBack:
     def _leaves(self, rule: str, replaced: Replacement) -> bool:
         """Return True if a rule says to use what is replaced. If it is for all projects, the sentence must be, too."""
         is_here = is_for_all_projects(self.sentence) or not is_for_all_projects(rule)
-        return is_here and is_used_in(rule, replaced.name)
+        return is_here and any(is_used_in(rule, name) for name in replaced.names)
 
 
 def _forms(words_of_rule: Iterable[str]) -> frozenset[str]:
@@ -86,15 +86,22 @@ def meant_by(taking: TakingBack, rules: Sequence[Rule]) -> list[Rule]:
 
 
 @cached_by_text
-def takings_back(typed: str) -> Sequence[TakingBack]:
-    """Return the sentences that withdraw something specific from an earlier prompt or say that it is over."""
+def takings_back(typed: str, *, following: str = "") -> Sequence[TakingBack]:
+    """Return the sentences that withdraw something specific from an earlier prompt or say that it is over.
+
+    Args:
+        following: the text that the user typed in the next prompt, with which they may think better of it.
+    """
     found: list[TakingBack] = []
+    after = next(sentences_in(unmarked(following)), ("", None))[0]
+    is_undone = withdrawals.takes_back(after) or bool(withdrawals.OBJECTS.match(after))
     for sentence, _ in sentences_in(unmarked(typed)):
         is_rule_over = bool(withdrawals.RULE_OVER.search(sentence))
         if subjects := withdrawn_subjects(sentence):
             found += [TakingBack(sentence, about) for about in subjects]
-        elif replaced := replacement_in(sentence):
-            found.append(TakingBack(sentence, replaced.old, 1.0, of_prohibitions=False, replaced=replaced))
+        elif replaced := None if is_undone else replacement_in(sentence):
+            least = 1.0 if len(replaced.names) == 1 else 0.0
+            found.append(TakingBack(sentence, replaced.old, least, of_prohibitions=False, replaced=replaced))
         elif about := ended_in(sentence):
             found.append(TakingBack(sentence, about, 1.0))
         elif is_rule_over or withdrawals.OVER.search(sentence) or withdrawals.ALLOWED_AGAIN.search(sentence):

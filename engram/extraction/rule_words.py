@@ -167,6 +167,11 @@ ORDER = any_case(
     r"\s*(?!know|think|see|worry|forget|understand|have|need|mind|get|care|believe|remember|really|exist)|"
     r"\bi (?:don'?t|do not) want \w|\bi(?:'d| would) (?:prefer|rather) \w|\b(?:you|we) must (?!have\b)\w"
 )
+#: An order to use one thing instead of another, which may be meant only for what is being done.
+SWAPS = any_case(
+    r"^\W*(?:(?:please|ok(?:ay)?|and|hey)[, ]+)*(?:stop|quit) using [^,;:.?]{2,60}[,;:.–—-]+ ?"
+    r"(?:(?:and|but|please|just) ){0,3}use \w"
+)
 # --- What speaks against a rule ---------------------------------------------------------------------------------------
 
 #: Names of a period, after which nothing said until then holds.
@@ -477,8 +482,24 @@ PROJECT_RULES = any_case(
     r"(?:haus|projekt)?regeln (?:für|in) (?:dieses|diesem|unser\w*|das) (?:repo\w*|projekt)|projektregeln|"
     r"règles (?:de ce|du|pour ce|de notre) (?:projet|dépôt)|reglas (?:de(?: este|l)|para este) (?:proyecto|repo\w*)|"
     r"regole (?:di questo|del|per questo) (?:progetto|repo\w*)|regras (?:deste|do|para este) (?:projet?o|repo\w*)|"
-    r"regels voor dit (?:project|repo\w*)|zasady (?:tego projektu|w tym projekcie)|правила (?:этого )?проекта)\W*$"
+    r"regels voor dit (?:project|repo\w*)|zasady (?:tego projektu|w tym projekcie)|правила (?:этого )?проекта|"
+    r"(?:この|本)?(?:プロジェクト|リポジトリ)の?(?:ルール|規約|決まり)|(?:[这本该]个?|我们的)?(?:项目|仓库|代码库)的?(?:规则|规范|约定)|"
+    r"(?:이 |우리 )?(?:프로젝트|저장소|리포)의? ?(?:규칙|컨벤션))\W*$"
 )
+#: What a heading of rules says if they are about the work, although the prompt asks to make something. "House rules"
+#: may be those of a game.
+WORK_HEADING = any_case(
+    r"\b(?:we|our|us|i|my|me|(?:repo\w*|projects?|code ?base|team|coding|code|git|commit\w*|workflow|style)\b|always|"
+    r"\w*(?:projekt|repo|progetto|proyecto|projet?o?|проект)\w*)\b|プロジェクト|リポジトリ|项目|仓库|프로젝트|저장소"
+)
+#: Words for rules, which may be those of a game or of another thing to make.
+RULE_NOUN = any_case(
+    r"\b(?:rules?|conventions?|polic(?:y|ies)|\w*regeln?|r[eè]gles?|reglas?|regol[ae]|regras?|regels|zasad\w+|правил\w*)"
+    r"\b|ルール|規則|规则|규칙"
+)
+#: The rules or points of a list, in a request to make what they describe.
+THESE_RULES = any_case(rf"\b(?:these|those|them|(?:all )?the (?:following|above))\b|{RULE_NOUN.pattern}")
+
 OPTIONS_HEADING = any_case(
     r"\b(?:options?|either|which|choose|pick|alternatives?|should (?:we|i)|what about|decide|proposals?|suggestions?|"
     r"questions?|ideas?|candidates|variants?)\b|\?"

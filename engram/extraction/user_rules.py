@@ -137,13 +137,18 @@ def judge(
     first = sentences[0][0] if sentences else ""
     is_dictated = bool(words.PART.search(first) or words.DICTATES.search(first))
     built = -1  # The paragraph that asks to make something.
+    asked = ""  # The sentence that asks to make something; the lists below it may be its specification.
+    asks_for_lists = any(
+        statement.block is Block.PROSE and _asks_for(sentence) and words.THESE_RULES.search(sentence)
+        for sentence, statement in sentences
+    )
     dictated = -1  # The paragraph that contains a text to write or translate.
     required: set[int] = set()
     for place, (sentence, statement) in enumerate(sentences):
         if statement.block is Block.PROSE:
             lead = sentence
         if words.BESIDES.search(sentence):
-            is_dictated, built = False, -1
+            is_dictated, built, asked = False, -1, ""
         before = sentences[place - 1][0] if place else ""
         after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
         if words.TEXT_FOLLOWS.match(sentence):
@@ -162,9 +167,12 @@ def judge(
         if found is not None:
             if is_dictated and found.refusal in (None, RuleRefusal.ORDER):
                 found = replace(found, refusal=RuleRefusal.PART)
-            is_listed = statement.block is Block.BULLET and not words.RULES_HEADING.search(statement.topic)
-            is_part = (is_listed and _asks_for(lead)) or statement.group == built or words.BUILDS.search(sentence)
-            if is_part and found.refusal is None and not _is_wider(sentence):
+            is_item = statement.block is Block.BULLET
+            is_specified = is_item and (asks_for_lists or (asked and not _is_about_the_work(statement)))
+            is_part = is_specified or statement.group == built or words.BUILDS.search(sentence)
+            # "The rules" in a specification are those of the thing to make.
+            said = words.RULE_NOUN.sub("", sentence) if is_specified else sentence
+            if is_part and found.refusal is None and not _is_wider(said):
                 required.add(place)
             is_next = place > 0 and sentences[place - 1][1].group == statement.group and words.REQUIRES.search(before)
             is_from_now_on = words.FROM_NOW_ON.search(sentence) and not words.OF_THE_WORK.search(sentence)
@@ -178,7 +186,7 @@ def judge(
                 found = replace(found, refusal=None, is_lasting=False)
             judged.append((place, found))
         if statement.block is Block.PROSE and _asks_for(sentence):
-            built = statement.group
+            built, asked = statement.group, sentence
     _take_back(judged, [sentence for sentence, _ in sentences], following)
     # This comes last, because a withdrawal that follows such a requirement means the requirement, not an earlier rule.
     return [
@@ -285,17 +293,14 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
     """Judge a sentence by itself and the following one; return None if it does not sound like a rule."""
     wording = _without_politeness(sentence)
     score, floors = model.score(features(wording)), model.floors
-    is_order = bool(words.ORDER.search(sentence) or languages.ORDER.search(sentence))
+    is_swap = bool(words.SWAPS.match(sentence))
+    is_order = bool(is_swap or words.ORDER.search(sentence) or languages.ORDER.search(sentence))
+    is_said_again = is_order and (is_swap or score >= floors["order"])
     beginning = _beginning(wording, after)
     if beginning == "sure" and not sentence.startswith(wording) and not words.FROM_NOW_ON.search(wording):
         beginning = "unmistakable"  # A polite request may be about the program: "can you please always show the date?".
     is_listed = statement.block is Block.BULLET and words.PROJECT_RULES.match(statement.lead or statement.topic)
-    if (
-        not is_listed
-        and beginning == "rule"
-        and score < floors["unsure"]
-        and not (is_order and score >= floors["order"])
-    ):
+    if not is_listed and beginning == "rule" and score < floors["unsure"] and not is_said_again:
         return None
     refusal = _refusal(wording, statement, after)
     is_worded_so = beginning != "rule" or _has_lasting_word(sentence)
@@ -303,7 +308,7 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
         refusal = RuleRefusal.MOMENT
     if refusal is None and not is_listed and not (is_worded_so and score >= floors[beginning]):
         by_words = RuleRefusal.UNSURE if is_worded_so else RuleRefusal.UNWORDED
-        refusal = RuleRefusal.ORDER if is_order and score >= floors["order"] else by_words
+        refusal = RuleRefusal.ORDER if is_said_again else by_words
     is_decision = words.TEAM.search(sentence) or languages.DECIDES.search(sentence)
     return Judgement(
         sentence,
@@ -327,7 +332,7 @@ def _beginning(sentence: str, after: str) -> str:
     if everywhere and (rest := sentence[everywhere.end() :].lstrip(" ,:;–—-")):
         return _beginning(rest, after)
     is_team = languages.TEAM.search(sentence) and languages.LASTING.search(sentence)
-    is_new = (replaced := replacement_in(sentence)) and replaced.new
+    is_new = (replaced := replacement_in(sentence)) and replaced.new and replaced.is_lasting
     if is_team or is_new or any(pattern.search(sentence) for pattern in _SURE):
         return "sure"
     begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.TEAM)
@@ -363,6 +368,13 @@ def _has_lasting_word(sentence: str) -> bool:
 def _is_wider(sentence: str) -> bool:
     """Return True if a sentence after a request to make something is about more than that thing."""
     return bool(words.WIDER.search(sentence) or languages.WIDER.search(sentence)) or is_for_all_projects(sentence)
+
+
+def _is_about_the_work(statement: Statement) -> bool:
+    """Return True for an item of a list whose heading says that its rules are about the work, not the thing to make."""
+    heading = f"{statement.topic} {statement.lead}"
+    of_the_work = (words.WORK_HEADING, words.FROM_NOW_ON, languages.LOCAL)
+    return is_for_all_projects(heading) or any(pattern.search(heading) for pattern in of_the_work)
 
 
 def _asks_for(sentence: str) -> bool:

@@ -1,6 +1,7 @@
 """Recognise what the user says has taken the place of something, or no longer applies: "we moved from npm to pnpm".
 
-Such a sentence ends the rules to use the old thing. Pure functions. Callers limit the length of a sentence, because
+Such a sentence ends the rules to use the old thing. If it names only the new one ("switch everything to pnpm"), the old
+one is any of its rivals. Pure functions. Callers limit the length of a sentence, because
 some of the patterns take more than linear time.
 """
 
@@ -17,9 +18,42 @@ from engram.text.words import content_words, prefixes
 class Replacement(NamedTuple):
     """The thing that a sentence says was replaced, and its replacement, if any, as prefixes of their words."""
 
-    name: str
+    #: The name of the thing; for one that is not named, the names of all that it may be.
+    names: tuple[str, ...]
     old: frozenset[str]
     new: frozenset[str]
+    #: False for an order that may be meant only for now, so that it makes no rule although it ends one.
+    is_lasting: bool = True
+
+
+#: Tools and habits of which a project uses one, so that another one takes its place.
+_RIVALS = tuple(
+    frozenset(group.split())
+    for group in (
+        "npm pnpm yarn bun",
+        "pip poetry uv pipenv pdm conda",
+        "flake8 pylint ruff",
+        "black yapf autopep8",
+        "eslint tslint biome",
+        "prettier biome",
+        "jest vitest mocha jasmine",
+        "pytest unittest nose",
+        "cypress playwright selenium puppeteer",
+        "webpack vite rollup parcel",
+        "prisma drizzle typeorm sequelize knex",
+        "redux zustand mobx",
+        "moment dayjs date-fns luxon",
+        "requests httpx aiohttp",
+        "axios ky superagent",
+        "redis valkey memcached",
+        "postgres postgresql mysql mariadb sqlite mongodb",
+        "jenkins travis circleci",
+        "maven gradle",
+        "docker podman",
+        "javascript typescript",
+        "tabs spaces",
+    )
+)
 
 
 #: The name of a tool or a habit: a word or two, without an article. "the files" and "the logo" are things in the code.
@@ -51,13 +85,18 @@ _ENDS = (
     r"(?=[\s.!;)]*$|[,;:.–—-]+ ?(?:so|(?:and )?(?:please )?(?:use|always|from now on)|also|donc|así que|quindi|então|"
     r"dus|więc|поэтому)\b)"
 )
-_LATER = (
-    r"(?:from now on|going forward|as of (?:today|now)|ab (?:jetzt|sofort|heute)|von jetzt an|jetzt|künftig|désormais|"
-    r"dorénavant|maintenant|a partir de ahora|de ahora en adelante|ahora|d['’]ora in poi|da oggi|adesso|ora|"
-    r"a partir de agora|agora|vanaf nu|nu|od teraz|teraz|теперь|с этого момента)"
+#: Words for later, without those that can mean this moment only, as "now" can; and all of them.
+_LASTING = (
+    r"(?:from now on|going forward|as of (?:today|now)|ab (?:jetzt|sofort|heute)|von jetzt an|künftig|désormais|"
+    r"dorénavant|[àa] partir de maintenant|a partir de ahora|de ahora en adelante|d['’]ora in poi|da oggi|"
+    r"a partir de agora|vanaf nu|od teraz|с этого момента)"
 )
-#: Those of them that can't mean this moment only, as "now" can.
-_LASTING = r"(?:from now on|going forward|as of (?:today|now)|ab (?:jetzt|sofort|heute)|von jetzt an|künftig)"
+_LATER = rf"(?:{_LASTING}|jetzt|maintenant|ahora|adesso|ora|agora|nu|teraz|теперь)"
+#: States that people, not projects, are "on".
+_NO_STATE = (
+    r"(?!(?:vacation|holidays?|leave|call|duty|break|lunch|pto|hold|track|schedule|strike|time|site|board|fire|it|top|"
+    r"main|master|prod(?:uction)?|staging|urlaub|reisen?|dienstreise|achse|kurs|linie)\b)"
+)
 #: The team switched from one thing to another. The sentence must begin with these words and say nothing else, because
 #: additional words often mean that the switch was only in one place, by somebody else, long ago, or never made.
 _MOVED = tuple(
@@ -85,11 +124,13 @@ _MOVED = tuple(
         # "redis is gone" alone may report that it has crashed.
         rf"we(?:['’]ve| have)? {_JUST}(?:moved|switched|migrated)(?: over)? to [^,;:.?]{{2,40}}[,;.–—-]+ ?(?:so )?"
         rf"{_OLD} is gone{_ENDS}",
-        rf"we(?:['’]re| are) (?:all )?(?:now )?(?:on|using) {_NAME}(?: {_NAME})?? now[,;.–—-]+ ?(?:so )?{_OLD} is "
-        rf"(?:gone|out){_ENDS}",
+        # "Redis is out" may report the same.
+        rf"we(?:['’]re| are) (?:all )?(?:now )?(?:on|using) {_NO_STATE}{_NAME}(?: {_NAME})?? now[,;.–—-]+ ?(?:so )?"
+        rf"{_OLD} is gone{_ENDS}",
         rf"{_OLD} is gone[,;.–—-]+ ?(?:so )?(?:please )?(?:use\b|we(?:['’]re| are)(?: all)?(?: now)? (?:on|using) "
-        rf"{_NAME} now\W*$)",
-        rf"wir sind (?:jetzt|nun) (?:auf|bei) {_NAME}[,;.–—-]+ ?(?:also )?{_OLD} ist (?:raus|weg|Geschichte){_ENDS}",
+        rf"{_NO_STATE}{_NAME} now\W*$)",
+        rf"wir sind (?:jetzt|nun) (?:auf|bei) {_NO_STATE}{_NAME}[,;.–—-]+ ?(?:also )?{_OLD} ist "
+        rf"(?:raus|Geschichte){_ENDS}",
         # "No more tests, let's ship" ends only the work of today.
         rf"(?:please )?no more {_OLD}(?: please)?(?:[,;.–—-]+ ?(?:just |only )?[\w.+#@/-]{{2,40}}(?: {_NAME})?)?,? "
         rf"{_LASTING}\W*$",
@@ -97,7 +138,7 @@ _MOVED = tuple(
         rf"{_LASTING},? (?:bitte )?keine?n? {_OLD} mehr(?: bitte)?\W*$",
         rf"(?:bitte )?keine?n? {_OLD} mehr {_LASTING}\W*$",
         rf"(?:please )?stop using {_OLD}(?: for [^,;:.?]{{2,40}})?[,;:.–—-]+ ?(?:(?:and|but|please|always) ){{0,3}}use "
-        rf"{_NEW}(?: for [^,;:.?]{{2,40}}?)?,? {_LASTING}\W*$",
+        rf"{_NEW}(?: for [^,;:.?]{{2,40}}?)?(?:,? (?P<lasting>{_LASTING}))?\W*$",
         rf"{_OLD} is (?:history|not used any ?more|no longer used){_ENDS}",
         rf"wir (?:ver|be)?(?:wenden|nutzen|nehmen) {_JUST}(?:keine?n? {_OLD} mehr|(?P<left>{_NAME}) nicht mehr){_ENDS}",
         rf"(?:on|nous) n['’e] ?utilis(?:e|ons) plus {_OLD}{_ENDS}",
@@ -108,24 +149,48 @@ _MOVED = tuple(
         rf"(?:我们)?(?:已经)?从\s?(?P<old>{_LATIN})\s?(?:切换|换|迁移|迁)(?:成|到|为)了\s?(?P<new>{_LATIN})\W*$",
     )
 )
+_ALL = (
+    r"(?:everything|it all|all of (?:it|this)|(?:the (?:whole |entire )?|this (?:whole )?|our )"
+    r"(?:project|repo\w*|code ?base))"
+)
+#: An order to change the whole project over to something. What it used before is not named.
+_SWITCHES = tuple(
+    any_case(rf"{_BEGINS}{one}")
+    for one in (
+        rf"(?:please |let['’]s ){{0,2}}(?:switch|move|migrate|convert|port|change) {_ALL}(?: over)? to {_NEW}"
+        rf"(?: please)?{_ENDS}",
+        rf"(?:bitte )?stell\w{{0,2}} (?:bitte )?(?:alles|das (?:ganze )?(?:projekt|repo)) auf {_NEW} um{_ENDS}",
+        rf"(?:passe|migre|bascule)[sz]? tout(?: le (?:projet|dépôt))? (?:à|vers|sur) {_NEW}{_ENDS}",
+        rf"(?:cambia|pasa|migra) todo(?: el (?:proyecto|repo))? a {_NEW}{_ENDS}",
+        rf"(?:passa|migra|sposta) tutto(?: il (?:progetto|repo))? (?:a|su) {_NEW}{_ENDS}",
+        rf"(?:mud[ae]|migr[ae]|pass[ae]) tudo (?:para|pra) {_NEW}{_ENDS}",
+        rf"zet alles (?:over|om) naar {_NEW}{_ENDS}",
+        rf"(?:przenieś|przestaw|zmień) wszystko na {_NEW}{_ENDS}",
+        rf"(?:переведи|перенеси|переключи)(?:те)? вс[её] на {_NEW}{_ENDS}",
+        rf"(?:全部|すべて|全て)を?\s?(?P<new>{_LATIN})\s?に(?:切り替え|移行し|乗り換え|変更し|し)てください\W*$",
+        rf"(?:请)?把?(?:全部|所有|一切)[^，。]{{0,6}}?(?:换|改|切换|迁移|迁)(?:成|到|为)\s?(?P<new>{_LATIN})\W*$",
+        rf"(?:전부|모두|다)\s?(?P<new>{_LATIN})(?:으로|로)\s?(?:바꿔|전환해|옮겨)\w{{0,4}}(?: ?주세요| ?줘)?\W*$",
+    )
+)
 _HERE = (
     rf"(?:(?:,? (?:{_LATER}|in all (?:my |our )?(?:projects|repos\w*)|here|everywhere|now|hier|ici|aquí|"
     r"qui|aqui|тут))(?!\w)){0,2}"
 )
-#: The team uses one thing instead of another from now on.
+#: The team uses one thing from now on, instead of another one, which may be left unsaid.
 _INSTEAD = any_case(
     rf"{_BEGINS}(?:(?:moving|switching|migrating) to [\w.+#@/-]{{2,40}}\W{{1,3}})?(?:{_LATER},? (?:"
-    rf"(?:verwenden|benutzen|nutzen|nehmen) wir|gebruiken we)|(?:{_LATER},? )?(?:please )?(?:"
-    r"we(?:['’]re| are)? (?:all )?(?:now )?us(?:e|ing)|use|wir (?:verwenden|benutzen|nutzen|nehmen)|"
+    rf"(?:verwenden|benutzen|nutzen|nehmen) wir|gebruiken we)|(?:{_LATER},? )?(?:please )?(?:always )?(?:"
+    r"we(?:['’]re| are)? (?:all )?(?:now )?us(?:e|ing)|(?P<order>use)|wir (?:verwenden|benutzen|nutzen|nehmen)|"
     r"(?:on|nous) utilis(?:e|ons)|usamos|utilizamos|usiamo|we gebruiken|używamy|(?:мы )?используем))"
     rf"{_HERE} {_NEW}{_HERE}"
-    r"(?:,? (?:instead of|in place of|rather than|statt|anstatt|anstelle von|au lieu de|à la place de|en vez de|"
+    r"(?:(?:,? (?:instead of|in place of|rather than|statt|anstatt|anstelle von|au lieu de|à la place de|en vez de|"
     r"en lugar de|invece di|al posto di|em vez de|ao invés de|in plaats van|zamiast|вместо)|"
     r", (?:and )?(?:not|no longer|nicht mehr|plus|ya no|non più|niet meer)) "
-    rf"{_OLD}{_HERE}[\s.!;)]*$"
+    rf"{_OLD}{_HERE})?[\s.!;)]*$"
 )
-#: Words that say from when on something applies.
+#: Words that say from when on something applies; and those of them that last.
 _CHANGED = any_case(rf"(?<!\w)(?:{_LATER}|now)(?!\w)")
+_FROM_NOW_ON = any_case(rf"(?<!\w){_LASTING}(?!\w)")
 #: Words of a question, a plan or a supposition, or of a switch that was undone.
 _UNSETTLED = any_case(
     r"[?？]|\b(?:if|when|once|until|before|unless|whether|maybe|perhaps|should|would|could|might|almost|nearly|never|"
@@ -193,15 +258,23 @@ def replacement_in(sentence: str) -> Replacement | None:
     """Return what a sentence says was replaced by what; None if it doesn't say so clearly."""
     if _UNSETTLED.search(sentence):
         return None
-    match = next((match for pattern in _MOVED if (match := pattern.search(sentence))), None)
+    match = next((match for pattern in (*_MOVED, *_SWITCHES) if (match := pattern.search(sentence))), None)
     if match is None and _CHANGED.search(sentence):
         match = _INSTEAD.search(sentence)
     if match is None:
         return None
     named = match.groupdict()
-    name = (named.get("old") or named.get("left") or "").rstrip("./-")
-    old, new = _words(name), _words(named.get("new") or "")
-    return Replacement(name, old, new) if old - new and (new - old or "new" not in named) else None
+    name, new_name = (named.get("old") or named.get("left") or "").rstrip("./-"), (named.get("new") or "").rstrip("./-")
+    old, new = _words(name), _words(new_name)
+    if name and named.get("lasting", True):
+        return Replacement((name,), old, new) if old - new and (new - old or "new" not in named) else None
+    # Said without the old thing, or perhaps only for now, it ends no more than rules to use a rival of the new one.
+    rivals = frozenset[str]().union(*(group for group in _RIVALS if new_name.lower() in group)) - {new_name.lower()}
+    names = rivals & {name.lower()} if name else rivals
+    is_lasting = bool(_FROM_NOW_ON.search(sentence))
+    if not names or (named.get("order") and not is_lasting):
+        return None
+    return Replacement(tuple(sorted(names)), _words(" ".join(names)), new, is_lasting)
 
 
 def is_used_in(rule: str, name: str) -> bool:

@@ -27,7 +27,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 def is_lead_in(sentence: str) -> bool:
     """Return True if a sentence or line ends with a colon, so that it says nothing without what follows."""
-    return sentence.rstrip("* _\n").endswith(":")
+    return sentence.rstrip("* _\n").endswith(_LEADS)
 
 
 def sentence_texts(text: str) -> list[str]:
@@ -43,9 +43,12 @@ MAX_MESSAGE_CHARS = 60_000
 #: The kinds of line. The repeats are possessive, because a line may be very long and full of blanks.
 _FENCE = lazy_regex(r"\s*+(`{3,}+|~{3,}+)")
 _HEADING = lazy_regex(r"\s{0,3}+#{1,6}+\s++")
-_BULLET = lazy_regex(r"(\s*+)(?:[-*+•]|\d{1,3}[.)])\s++")
+#: Japanese and Chinese markers are not followed by a space.
+_BULLET = lazy_regex(r"(\s*+)(?:(?:[-*+•]|\d{1,3}[.)])\s++|(?:・|\d{1,3}、)\s*+)")
+#: The end of a line that introduces what follows.
+_LEADS = (":", "：")
 _RULE_ROW = lazy_regex(r"[\s|:+-]++$")
-_BOLD_LINE = lazy_regex(r"\s*+(?:\d++[.)]\s*+)?\*\*([^*]{2,120}?)[:.]?\*\*[:.]?\s*+$")
+_BOLD_LINE = lazy_regex(r"\s*+(?:\d++[.)]\s*+)?\*\*([^*]{2,120}?)[:：.]?\*\*[:：.]?\s*+$")
 _MARK = lazy_regex(r"^\[[ xX]\]\s+")
 _LINK = lazy_regex(
     r"\[([^\[\]\n]{0,400})\]"
@@ -130,7 +133,7 @@ class _List:
 
 
 #: The marker of a numbered item.
-_BEHIND_NUMBER = frozenset(".)")
+_BEHIND_NUMBER = frozenset(".)、")
 
 
 def _is_divider(line: str) -> bool:
@@ -183,7 +186,7 @@ class _ListReader:
         """Return True if a line of any kind is indented below the last item, or continues its sentence."""
         if not self.open_lists or self.open_lists[-1].is_left or line[0].isspace():
             return bool(self.open_lists) and not self.open_lists[-1].is_left
-        return not self.open_lists[-1].is_apart and not line.rstrip("* _").endswith(":") and not _is_divider(line)
+        return not self.open_lists[-1].is_apart and not line.rstrip("* _").endswith(_LEADS) and not _is_divider(line)
 
     def _text_below(self, line: str) -> None:
         self._leave()
@@ -199,7 +202,7 @@ class _ListReader:
         if not self.fence:
             self.fence = fence[:3]
             last = self.open_lists[-1] if self.open_lists else None
-            is_next = last is not None and (line[0].isspace() or self.above.endswith(":") or not last.is_apart)
+            is_next = last is not None and (line[0].isspace() or self.above.endswith(_LEADS) or not last.is_apart)
             self.is_code_of_item = last is not None and not last.is_left and is_next
         elif fence.startswith(self.fence):
             self.fence = ""
@@ -229,13 +232,13 @@ class _ListReader:
                 break
             self.open_lists.pop()
         self._leave()
-        start = self.above_end if self.above.endswith(":") else begin
+        start = self.above_end if self.above.endswith(_LEADS) else begin
         self.open_lists.append(_List(start, end, indent, mark, number, number))
         self.lists.append(self.open_lists[-1])
 
     def _is_part(self, parent: _List, indent: int, mark: str, number: int) -> bool | None:
         """Return True if an item belongs to a list, or to a list nested in its last item; None if that is unclear."""
-        is_introduced = self.above.endswith(":")
+        is_introduced = self.above.endswith(_LEADS)
         is_sibling = indent <= parent.indent and mark == parent.mark
         if is_sibling and parent.is_left and parent.counts_on_to(number):
             return None if parent.is_under_heading else True
@@ -375,7 +378,7 @@ class _Splitter:
         if heading or bold:
             self._close()
             named = _without_hashes(line[heading.end() :]) if heading else bold[1] if bold else ""
-            self.topic = plain(named).rstrip(":")
+            self.topic = plain(named).rstrip(":：")
             self.lead = ""
             self.group += 1
         elif len(stripped) > 2 and stripped[0] == stripped[-1] == "|":
@@ -417,9 +420,9 @@ class _Splitter:
             self.lead = ""
             for sentence in sentences(text):
                 self._add(sentence, Block.PROSE)
-            if text.endswith(":"):
+            if text.endswith(_LEADS):
                 last = sentences(text)[-1]
-                self.lead = last.rstrip(":")
+                self.lead = last.rstrip(":：")
 
     def _add(self, text: str, block: Block) -> None:
         if text and any(letter.isalnum() for letter in text):

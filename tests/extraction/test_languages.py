@@ -159,10 +159,31 @@ def test_a_plan_for_the_future_is_not_a_rule(sentence: str) -> None:
         "Regeln für dieses Projekt:\n1. Keine Barrel-Dateien hier\n2. Datumsangaben nur als ISO 8601",
         "Règles de ce projet :\n- pas de jQuery ici\n- les identifiants en anglais",
         "Reglas de este proyecto:\n- nada de jQuery aquí\n- los nombres en inglés",
+        "プロジェクトのルール:\n- コミットメッセージは英語で書く\n- 日付は ISO 8601 で書く",
+        "このプロジェクトのルール：\n・コミットメッセージは英語で書く\n・日付は ISO 8601 で書く",
+        "项目规则：\n- 提交信息用英文\n- 日期只用 ISO 8601 格式",
+        "本项目的规范：\n1、提交信息用英文\n2、日期只用 ISO 8601 格式",
+        "프로젝트 규칙:\n- 커밋 메시지는 영어로 작성\n- 날짜는 ISO 8601 형식으로 작성",
+        "Implement the cart page.\n\nRules for this repo:\n- no barrel files\n- snapshots live next to the code",
     ],
 )
 def test_every_point_below_a_heading_for_the_rules_of_the_project_is_one(prompt: str) -> None:
     assert len(rules(prompt)) == 2
+
+
+@each_case(
+    "prompt",
+    [
+        "implement the house rules\n\nHouse rules:\n- A player may not move twice\n- Always draw before discarding",
+        "Build a dice game for two.\n\nHouse rules:\n- Never roll more than three dice\n- Always start with the oldest",
+        "House rules:\n- Never roll more than three dice\n- Always start with the oldest\n\nNow implement these.",
+        "Implementiere das Würfelspiel.\n\nRegeln:\n- Ein Spieler darf nie zweimal würfeln\n- Immer beginnt der Alte",
+        "Project rules:\n- A member may never vote twice\n- Always ask for a quorum\n\nImplement the project rules.",
+        "我们来做一个纸牌游戏。请实现游戏。\n\n规则：\n- 玩家永远不能出两次牌\n- 每次必须先抽牌",
+    ],
+)
+def test_the_rules_of_a_thing_to_make_are_not_the_users(prompt: str) -> None:
+    assert not rules(prompt)
 
 
 @each_case(

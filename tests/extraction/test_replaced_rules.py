@@ -75,6 +75,14 @@ def extracted(workshop: Workshop, session: str) -> dict[str, Status]:
         ("必ず TypeScript で書いてください。", "TypeScriptのルールはもう不要です。"),
         ("항상 TypeScript로 작성하세요.", "그 TypeScript 규칙은 이제 필요 없어요"),
         ("항상 TypeScript로 작성하세요.", "TypeScript 규칙은 더 이상 적용하지 마."),
+        # The old thing is not named.
+        ("we always use npm here", "switch everything to pnpm"),
+        ("we always use npm here", "please migrate the whole project to pnpm, so use that"),
+        ("we always use npm here", "from now on we use pnpm"),
+        ("we always use npm here", "stop using npm, use pnpm"),
+        ("wir verwenden immer npm", "stell bitte alles auf pnpm um"),
+        ("utilise toujours jest", "passe tout sur vitest"),
+        ("必ず npm を使ってください。", "全部pnpmに切り替えてください"),
     ],
 )
 def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str, said: str) -> None:
@@ -112,6 +120,14 @@ def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str
         ("we always use lodash", "we got rid of lodash in the docs"),
         ("wir verwenden immer npm", "Ben sagt, wir nutzen kein npm mehr"),
         ("en este proyecto usamos siempre yarn", "ya no usamos yarn en el frontend"),
+        ("we always use redis for caching", "We're now on vacation now, redis is out"),
+        ("we always use redis for caching", "we're on call now, redis is gone"),
+        ("wir verwenden immer redis", "wir sind jetzt auf Dienstreise, redis ist weg"),
+        ("we always use npm here", "switch everything to dark mode"),
+        ("we always use npm here", "switch everything to pnpm?"),
+        ("we always use npm here", "switch everything in the docs to pnpm"),
+        ("we always use npm here", "use pnpm now"),
+        ("we always use jest for tests", "use vitest for new tests from now on"),
         # Only one place, somebody else, or undone since.
         ("we always use npm here", "in the other repo we moved from npm to pnpm"),
         ("we always use npm here", "we've switched from npm to pnpm for the frontend"),
@@ -149,6 +165,21 @@ def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str
 )
 def test_a_rule_stays_where_nothing_has_taken_its_place(workshop: Workshop, rule: str, said: str) -> None:
     assert after_both(workshop, rule, said)[rule] == Status.ACTIVE
+
+
+def test_a_rule_stays_where_the_next_prompt_undoes_the_switch(workshop: Workshop) -> None:
+    workshop.work("main", "we always use npm here", session="one")
+    extracted(workshop, "one")
+    for prompt in ("switch everything to pnpm", "no, wait, leave it as it is"):
+        workshop.work("main", prompt, session="two")
+
+    assert extracted(workshop, "two")["we always use npm here"] == Status.ACTIVE
+
+
+@pytest.mark.parametrize("order", ["stop using npm, use pnpm", "stop using lodash, use plain functions"])
+def test_an_order_to_use_another_thing_is_no_rule_and_says_why(order: str) -> None:
+    assert [found.refusal for found in judge(order)] == [RuleRefusal.ORDER]
+    assert [found.refusal for found in judge(f"{order} from now on")] == [None]
 
 
 def test_a_rule_that_a_person_pinned_stays(workshop: Workshop) -> None:

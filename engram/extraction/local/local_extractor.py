@@ -109,7 +109,7 @@ def _rules(
             for rule in rules(typed, project=project, following=typed_prompt(after), said_before=said_before):
                 if not any(taking.is_about(rule.sentence) for taking in later):
                     of_turn.append((turn, said, rule))
-            later.extend(takings_back(typed))
+            later.extend(takings_back(typed, following=typed_prompt(after)))
         found.append(of_turn)
     for of_turn in reversed(found):
         yield from of_turn
@@ -148,10 +148,10 @@ def retractions(turns: Sequence[Turn], context: ExtractionContext) -> list[Candi
     """
     older = [memory for memory in context.near if memory.is_users_rule]
     found = []
-    for turn in turns:
+    for turn, after in zip_longest(turns, turns[1:]):
         for said in users_texts(turn):
             held = [memory for memory in older if _held(memory, said.at_ms)]
-            for taking in takings_back(typed_text(said.text)):
+            for taking in takings_back(typed_text(said.text), following=typed_prompt(after)):
                 found += [
                     Candidate(
                         kind=rule.kind,
