@@ -84,6 +84,12 @@ class TimeSpan(click.ParamType[float]):
         return seconds
 
 
+def duration_option(examples: str, *, end: str) -> Callable[[Command], Command]:
+    """Add ``--for TIME``, passed to the command as ``seconds``: None until the command ``end`` is run."""
+    text = f"How long, such as {examples} (default: until `{end}`)."
+    return click.option("--for", "seconds", type=TimeSpan(), default=None, metavar="TIME", help=text)
+
+
 def require_alone(*names: str, but: Collection[str] = ()) -> None:
     """Raise UsageError if one of these parameters was given together with another that it would ignore.
 

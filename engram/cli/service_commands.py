@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.options import TimeSpan, json_command, limit_option, require_alone
+from engram.cli.options import duration_option, json_command, limit_option, require_alone
 from engram.cli.output import print_facts, print_json, safe, say, when
 from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here, find_project, pass_workspace
@@ -368,14 +368,7 @@ def _describe(state: ProcessState) -> str:
 @click.option(
     "--project", metavar="NAME", default=None, help="Only this project: its name or folder (default: everything)."
 )
-@click.option(
-    "--for",
-    "seconds",
-    type=TimeSpan(),
-    default=None,
-    metavar="TIME",
-    help="How long, such as 30m, 1h or 2d (default: until `engram pause --off`).",
-)
+@duration_option("30m, 1h or 2d", end="engram pause --off")
 @click.option("--off", is_flag=True, help="End the pause (default: start one).")
 @click.option("--list", "only_list", is_flag=True, help="Only list what is paused (default: pause).")
 @json_command

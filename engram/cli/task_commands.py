@@ -11,8 +11,8 @@ import click
 
 from engram.cli.options import (
     DefaultGroup,
-    TimeSpan,
     confirm,
+    duration_option,
     json_command,
     limit_option,
     require_alone,
@@ -147,14 +147,7 @@ def cancel(workspace: Workspace, task_ids: tuple[str, ...], as_json: bool) -> No
 
 
 @click.command("pause", short_help="Keep the worker from starting work.")
-@click.option(
-    "--for",
-    "seconds",
-    type=TimeSpan(),
-    default=None,
-    metavar="TIME",
-    help="How long, such as 30m or 2h (default: until `engram tasks resume`).",
-)
+@duration_option("30m or 2h", end="engram tasks resume")
 @json_command
 def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
     """Keep the worker from starting work; transcripts are still read, and work that becomes due is left pending.

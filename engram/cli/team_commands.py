@@ -27,7 +27,7 @@ from engram.hub.client.team_sharing import (
 )
 from engram.hub.client.team_sharing import share as share_previews
 from engram.hub.client.team_sharing import unshare as unshare_memory
-from engram.hub.protocol.requests import ROLES, phrase_of
+from engram.hub.protocol.requests import REPORT_REASONS, ROLES, phrase_of
 from engram.ingest.project_moves import MAX_READ_AT_ONCE, read_hints
 from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
@@ -256,9 +256,6 @@ def unshare(workspace: Workspace, episode_ids: tuple[str, ...], space: str | Non
         lines = [unshare_memory(store, workspace.places, team, name) for name in names]
     workspace.wake_worker()
     tell(as_json, {"space": team.name, "done": lines}, ".\n".join(lines) + ".")
-
-
-REASONS = ("secret", "wrong", "instruction", "other")
 
 
 @click.group("team")
@@ -501,7 +498,11 @@ def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
 @team.command("report")
 @click.argument("episode_id", metavar="ID")
 @click.option(
-    "--reason", type=click.Choice(REASONS), default="other", show_default=True, help="What is wrong with the memory."
+    "--reason",
+    type=click.Choice(REPORT_REASONS),
+    default="other",
+    show_default=True,
+    help="What is wrong with the memory.",
 )
 @json_command
 def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) -> None:

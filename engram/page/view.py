@@ -84,7 +84,6 @@ class PageRequest:
         return number_in(self.query.get(name, "")) or 0
 
     def frame_values(self) -> FrameValues:
-        """Return what the frame of every page shows."""
         return frame_values(self.store, self.settings, self.checked)
 
     def answer(self, template: str, values: Mapping[str, Any], notice: Notice | None = None) -> Answer:

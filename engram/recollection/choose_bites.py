@@ -17,9 +17,9 @@ from engram.models.memories.memory_records import Memory
 from engram.models.sessions.passage_rows import is_quotation_id
 from engram.models.sessions.prompt_outcomes import Candidate
 from engram.search.hits import BRANCH_DEDUCTION, Hit
-from engram.search.support import Support, stems_of, stems_of_text
+from engram.search.support import Support, stems_of
 from engram.system.lazy_regex import lazy_regex
-from engram.text.words import same_words, stems, topic_words
+from engram.text.words import same_words, stems, topic_stems, topic_words
 
 # -- Estimate the probability that a text is worth showing for a prompt, by logistic regression over a few features.
 # Pure.
@@ -75,7 +75,7 @@ def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
     shared = context.wanted & stems_of(hit)
     rare = min(sum(support.rarity.get(stem, 0.0) for stem in shared), MAX_RARITY)
     share = min(len(shared) / max(len(context.wanted), 1), MAX_SHARED)
-    words = float(min(len(context.wanted & stems_of_text(hit.text)), MAX_WORDS))
+    words = float(min(len(context.wanted & topic_stems(hit.text)), MAX_WORDS))
     values = dict.fromkeys(FEATURES, 0.0) | {"rare": rare, "words": words, "length": math.log1p(len(context.wanted))}
     if hit.cosine is None:
         # A text without a turn, such as a saved memory, is supported only by its own words.
@@ -324,7 +324,7 @@ def why_not_in_force(memory: Memory, now_ms: int) -> str:
 
 
 def _says_the_same(first: Hit, second: Hit) -> bool:
-    return same_words(stems_of_text(first.text), stems_of_text(second.text))
+    return same_words(topic_stems(first.text), topic_stems(second.text))
 
 
 def _bite(relevance: float, hit: Hit) -> Bite:

@@ -25,6 +25,7 @@ from engram.system.clock import iso_or_none
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import (
     MAX_LINE_CHARACTERS,
+    QUOTED,
     error_keys,
     normal_command,
     programs_of,
@@ -53,7 +54,6 @@ MIN_TOPIC_WORDS = 4
 MAX_QUOTE_CHARACTERS = 200
 
 _WORD = lazy_regex(r"[^\s;&|()]+")
-_QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 #: Words that occur in commands that may fix something.
 _HELPING = lazy_regex(
     r"(?:^|[\s:-])(?:fix|format|fmt|install|sync|init|create|update|upgrade|migrate|generate|tidy|clean|reset|stash|"
@@ -102,7 +102,7 @@ def find_resolution(turns: Sequence[Turn], failed: Action) -> Resolution | None:
         if not action.command or action.is_error is not False:
             continue
         if not (is_same_command(action.command, failed.command) and tells_passing(action.command, failed.command)):
-            helper = action.command if _HELPING.search(_QUOTED.sub("", action.command)) else helper
+            helper = action.command if _HELPING.search(QUOTED.sub("", action.command)) else helper
             continue
         is_other = _plain(action.command) != _plain(failed.command)
         if not (edits or helper or is_other):
@@ -140,7 +140,7 @@ def _calls_after(turns: Sequence[Turn], failed: Action) -> Iterator[tuple[int, A
 
 
 def _command_words(command: str) -> set[str]:
-    return set(_WORD.findall(_QUOTED.sub(" ", normal_command(command.splitlines()[0] if command else ""))))
+    return set(_WORD.findall(QUOTED.sub(" ", normal_command(command.splitlines()[0] if command else ""))))
 
 
 def _plain(command: str) -> str:

@@ -281,7 +281,7 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
             yield from accept(text, match, "password", lenient=True)
     if _SQL_WORDS.is_open(low, held):
         for match in _SQL.finditer(text):
-            if not _is_sentence(text, low, match):
+            if not _is_sentence(low, match):
                 yield from accept(text, match, "password", lenient=True)
     if "$" in text:
         for match in _CRYPT.finditer(text):
@@ -331,7 +331,7 @@ def _inserted(text: str, match: re.Match[str]) -> Iterator[Span]:
         at = value.end()
 
 
-def _is_sentence(text: str, low: str, match: re.Match[str]) -> bool:
+def _is_sentence(low: str, match: re.Match[str]) -> bool:
     """Return True if only the word "password" precedes a sentence in quotation marks, and no statement in SQL."""
     value = match.group(1)
     if has_digit(value) or not low.startswith("password", match.start()) or "=" in match.group(0):

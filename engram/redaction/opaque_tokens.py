@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from engram.redaction.composed import is_drawn
 from engram.redaction.fixed_forms import may_be_issued, provider_spans
 from engram.redaction.public_labels import is_digest, is_labelled_public, is_public
-from engram.redaction.values import Span, decoded, evidence_bits, is_dummy, is_encoded_prose
+from engram.redaction.values import HEX_RUN, PIECE, Span, decoded, evidence_bits, is_dummy, is_encoded_prose
 from engram.system.cached import lru_cache_by_text
 from engram.system.lazy_regex import lazy_regex
 
 #: Minimum length of a run of characters that may contain a token.
 SHORTEST_RUN = 16
 _RUN = lazy_regex(rf"[A-Za-z0-9_\-+/=.~]{{{SHORTEST_RUN},}}")
-_PIECE = lazy_regex(r"[A-Za-z0-9]+")
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 #: Ids that stay readable: of messages, tool calls, requests, sessions and Engram's memories.
 _READABLE_ID = lazy_regex(
@@ -28,7 +27,6 @@ _QUOTATION_ID = lazy_regex(
     r"(?:(?<![A-Za-z0-9])(?<![A-Za-z0-9][_.~+-])|(?<=\\[nrt]))q_[0-9a-f]{12}(?:0|[1-9a-f][0-9a-f]{0,4})"
     r"(?![A-Za-z0-9]|[_.~+=-][A-Za-z0-9])"
 )
-_HEX_RUN = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _HEX_INSIDE = lazy_regex(
     r"(?<![0-9a-f])(?=[0-9]{0,64}+[a-f])[0-9a-f]{20}|"
     r"(?<![0-9A-F])(?=[0-9]{0,64}+[A-F])[0-9A-F]{20}"
@@ -102,7 +100,7 @@ def _may_hold_token(body: str) -> bool:
     """Return True if any part of the run is random enough for a close look."""
     if evidence_bits(body) < -4.0:
         return True
-    pieces = [piece for piece in _PIECE.findall(body) if len(piece) >= 12]
+    pieces = [piece for piece in PIECE.findall(body) if len(piece) >= 12]
     return any(evidence_bits(piece) < -4.0 or _HEX_INSIDE.search(piece) for piece in pieces)
 
 
@@ -123,7 +121,7 @@ def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
         if is_secret:
             yield Span(first, last, "")
     body = "".join(characters)
-    pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
+    pieces = [(m.start(), m.end(), m.group()) for m in PIECE.finditer(body)]
     found = [
         Span(_joined_start(text, at + first), at + last, "")
         for first, last in _random_stretches(body, pieces)
@@ -193,7 +191,7 @@ def _accept(body: str, group: list[tuple[int, int, str]], bits: float) -> Iterat
         last += 1
     size = sum(len(p) for _, _, p in group)
     token = body[first:last]
-    if _HEX_RUN.fullmatch(token):
+    if HEX_RUN.fullmatch(token):
         if size >= 24:
             yield first, last
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engram.redaction.values import is_public_form
+from engram.redaction.values import HEX_RUN, is_public_form
 from engram.system.lazy_regex import lazy_regex
 
 #: Text before a fingerprint, and the number of base64 characters in a fingerprint.
@@ -102,7 +102,6 @@ _LIST = lazy_regex(
 )
 _LIST_CHARACTERS = 4_096
 _HASH_SIZES = frozenset({32, 40, 56, 64, 96, 128})
-_HEX_RUN = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
 #: Number of characters of context to read before a token.
 _CONTEXT = 56
 
@@ -210,9 +209,9 @@ def is_digest(text: str, first: int, last: int) -> bool:
         first += token.rfind("-") + 1
     elif ":" in token or "=" in token[:-2]:
         first += max(token.rfind(":"), token.rfind("=", 0, -2)) + 1
-    elif "/" in token and _HEX_RUN.fullmatch(token.rpartition("/")[2]):
+    elif "/" in token and HEX_RUN.fullmatch(token.rpartition("/")[2]):
         first += token.rfind("/") + 1
-    is_hash = last - first in _HASH_SIZES and bool(_HEX_RUN.fullmatch(text, first, last))
+    is_hash = last - first in _HASH_SIZES and bool(HEX_RUN.fullmatch(text, first, last))
     if _DIGEST_OF.search(text[max(0, first - _CONTEXT) : first]):
         return is_hash or (text[last - 1] == "=" and (last - first) % 4 == 0)
     if is_hash and _is_listed(text, first):

@@ -239,7 +239,7 @@ _JOINED_WORD = lazy_regex(r"[^\W_]++(?:[-/'’][^\W_]++){1,3}+")
 _BETWEEN = lazy_regex(r"[-/'’]")
 #: The headings of a table without spaces, and what separates them.
 _HEADINGS, _COMMA = lazy_regex(r"[^\W_]{1,24}(?:[,;][^\W_]{1,24}){1,12}"), lazy_regex("[,;]")
-_WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
+WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
 _EXPRESSION = lazy_regex(r"(?<![^\W_])(?:" + "|".join(sorted(map(re.escape, _JOINED), key=len, reverse=True)) + ")")
 #: Punctuation around a word in a sentence.
 _AROUND = ".,;:!?…()[]\"'`*_„“”«»‘’-–—"
@@ -315,7 +315,7 @@ def _bit_of(word: str) -> int:
 def cues_in(low: str, first: int, last: int) -> list[Cue]:
     """Return the cues in ``low[first:last]``, in order."""
     found = [Cue(*match.span(), _JOINED[match.group()]) for match in _EXPRESSION.finditer(low, first, last)]
-    for match in _WORD.finditer(low, first, last):
+    for match in WORD.finditer(low, first, last):
         word = match.group()
         if kind := kind_of(word) or ("'" in word and kind_of(word.rpartition("'")[2])):
             found.append(Cue(*match.span(), kind))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engram.redaction.told_candidates import Candidate, candidates, group_of, is_cjk, is_document, is_wrapped
-from engram.redaction.told_cues import FUNCTION_WORDS, Cue, cues_in, kind_of, may_open
+from engram.redaction.told_cues import FUNCTION_WORDS, WORD, Cue, cues_in, kind_of, may_open
 from engram.redaction.values import Span, has_digit, total_bits
 from engram.system.cached import lru_cache_by_text
 from engram.system.lazy_regex import lazy_regex
@@ -30,7 +30,6 @@ SHORT = 800
 LONGEST = 2_000
 #: A control character that separates parts that are read together.
 BETWEEN = "\x1e"
-_WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
 _NO_LETTER = lazy_regex(r"\W")
 _SENTENCE_END = lazy_regex(r"[.!?;](?=\s|$)|[。！？；]")
 _SIGNS = lazy_regex(r"[{}();=<>\\|$]")
@@ -184,7 +183,7 @@ class _Scene:
         first, last, self.is_short = region
         self.first, self.last = first, last
         self.is_message = self.is_short and not is_wrapped(text, first, last)
-        self.words = [(match.start(), match.end(), match.group()) for match in _WORD.finditer(low, first, last)]
+        self.words = [(match.start(), match.end(), match.group()) for match in WORD.finditer(low, first, last)]
         self.starts = [start for start, _, _ in self.words]
         self.counts: dict[str, int] = {}
         for _, _, word in self.words:
@@ -324,7 +323,7 @@ class _Scene:
             if is_side and name[:-2] in _NAMING:
                 yield f"{name} {level} {gap} {group}"
         if last_cue is not None:
-            following = _WORD.search(self.low, last_cue.end, candidate.start)
+            following = WORD.search(self.low, last_cue.end, candidate.start)
             yield f"{last_cue.kind} of {following.group()[:5] if following else ''}"
             yield f"last {last_cue.kind} {group}"
         if nearest := next(

@@ -394,8 +394,8 @@ _SENTENCE = lazy_regex(r"(?i)\b(?:the|and|is|are|to|of|a|in|it|for|this)\b")
 #: A text of fewer plain words than this is not a wallet phrase, whatever the words.
 _WALLET_WORDS = 10
 _URL_SAFE = str.maketrans("-_", "+/")
-_PIECES = lazy_regex(r"[A-Za-z0-9]+")
-_HEX = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
+PIECE = lazy_regex(r"[A-Za-z0-9]+")
+HEX_RUN = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _DIGIT = lazy_regex(r"\d")
 _SIGN = lazy_regex(r"[!@#$%^&*]")
 #: Maximum number of judgements to remember, because a text repeats its values.
@@ -521,7 +521,7 @@ def total_bits(value: str) -> float:
     """Return the evidence from all alphanumeric pieces of the value, in bits; negative means random."""
     return sum(
         -len(piece) / 2 if len(piece) >= 12 and is_hex(piece) else evidence_bits(piece)
-        for piece in _PIECES.findall(value)
+        for piece in PIECE.findall(value)
     )
 
 
@@ -548,7 +548,7 @@ def is_scrambled(value: str) -> bool:
 
 def is_hex(value: str) -> bool:
     """Return True if the value is hexadecimal in one case, with both digits and letters."""
-    return bool(_HEX.fullmatch(value)) and not value.isdigit() and not value.isalpha()
+    return bool(HEX_RUN.fullmatch(value)) and not value.isdigit() and not value.isalpha()
 
 
 @lru_cache_by_text(_REMEMBERED)

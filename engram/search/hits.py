@@ -260,7 +260,6 @@ class PublicHit:
 
     @property
     def is_retired(self) -> bool:
-        """As in ``Hit``."""
         return is_retired(self)
 
     @property

@@ -11,8 +11,7 @@ from engram.models.engine.transaction import Store
 from engram.models.sessions.passage_rows import passages_of_evidence
 from engram.search.hits import Hit
 from engram.search.question import TermCounts
-from engram.system.cached import lru_cache_by_text
-from engram.text.words import stem_forms, stems, topic_words
+from engram.text.words import stem_forms, topic_stems, topic_words
 
 if TYPE_CHECKING:  # so that a process without vectors does not load numpy
     from engram.search.vectors.loaded_vectors import Floats, VectorCache
@@ -93,14 +92,8 @@ def rarity_of_words(store: Store, counts: TermCounts, prompt: str, hits: Sequenc
 
 
 def stems_of(hit: Hit) -> frozenset[str]:
-    said = stems_of_text(hit.text)
-    return said | stems_of_text(" ".join(hit.memory.entities)) if hit.memory is not None else said
-
-
-@lru_cache_by_text(1024)
-def stems_of_text(text: str) -> frozenset[str]:
-    """Return the stems of a text's informative words; cached, since each prompt needs them several times."""
-    return stems(topic_words(text))
+    said = topic_stems(hit.text)
+    return said | topic_stems(" ".join(hit.memory.entities)) if hit.memory is not None else said
 
 
 def _rarity(count: int, total: int) -> float:

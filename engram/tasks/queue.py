@@ -256,7 +256,6 @@ class EngramQueue(Huey):
         self.consumer: EngramConsumer | None = None
 
     def bind(self, home: Home, driver: str = "auto", *, busy_seconds: float = BUSY_SECONDS) -> EngramQueue:
-        """Use the queue of ``home``."""
         self.storage.place(home, driver, busy_seconds)
         return self
 

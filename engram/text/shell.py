@@ -190,7 +190,7 @@ _GENERAL_WORDS = frozenset(
     "the this to total try validation was were when while with you".split()
 )
 
-_QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _SEPARATOR = lazy_regex(r"\s*(?:&&|\|\||[;|\n])\s*")
 #: A value with a command in it ("$(make test)") is none of these, unless it is quoted.
 _ASSIGNMENTS = lazy_regex(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|[^\s\"'`(])*+\s+)+")
@@ -212,7 +212,7 @@ def programs_of(command: str) -> tuple[str, ...]:
     """
     lines = command.strip().splitlines()
     programs: dict[str, None] = {}
-    for part in _SEPARATOR.split(_QUOTED.sub('""', lines[0]) if lines else ""):
+    for part in _SEPARATOR.split(QUOTED.sub('""', lines[0]) if lines else ""):
         match = _PROGRAM.match(without_assignments(part))
         if match is None or match[1] in READ_ONLY_PROGRAMS:
             continue
@@ -266,7 +266,7 @@ def told_runs(command: str, tool: str) -> str:
     text = without_heredocs(command).replace("\\\n", " ").strip()
     if len(text) <= MAX_TOLD_CHARACTERS:
         return text
-    plain = _QUOTED.sub(lambda quoted: "'" * len(quoted[0]), text)
+    plain = QUOTED.sub(lambda quoted: "'" * len(quoted[0]), text)
     ends = [(0, 0), *(end.span() for end in _ENDS.finditer(plain)), (len(text), len(text))]
     parts = (_run_by(text[start:stop]).strip() for (_, start), (stop, _) in pairwise(ends))
     return " … ".join(dict.fromkeys(part for part in parts if runs_program(part, tool))) or text
@@ -373,7 +373,7 @@ def without_heredocs(command: str) -> str:
 def _blanked(command: str) -> str:
     """Return a command without comments and without the contents of quotations and here-documents."""
     plain = _HEREDOC.sub(r"\1", without_comments(command)).replace("\\\n", " ")
-    return _QUOTED.sub(lambda quoted: quoted[0][0] * 2, plain).rstrip("; \t\n")
+    return QUOTED.sub(lambda quoted: quoted[0][0] * 2, plain).rstrip("; \t\n")
 
 
 def _parts(plain: str) -> list[tuple[str, str]]:

@@ -198,7 +198,6 @@ MAX_SECONDS = 5.0
 #: Maximum number of a branch's commits, and of its files, to compare.
 MAX_COMMITS, MAX_FILES = 1_000, 1_000
 _HASH = lazy_regex(r"[0-9a-f]{7,64}")
-_FULL_HASH = lazy_regex(r"[0-9a-f]{40,64}")
 #: Beginnings of reflog entries that record the creation of a branch, and a commit on it.
 _CREATED = "branch: Created"
 _COMMITTED = ("commit", "cherry-pick", "revert", "am:")
@@ -390,7 +389,7 @@ def _resolve(root: Path, commits: Sequence[str]) -> str:
     for commit in reversed(commits[-3:]):
         if _HASH.fullmatch(commit):
             full = run_git(root, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}", seconds=MAX_SECONDS)
-            if full and _FULL_HASH.fullmatch(full.strip()):
+            if full and _COMMIT.fullmatch(full.strip()):
                 return full.strip()
     return ""
 

@@ -223,7 +223,6 @@ class Expanded:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self._file.close()
 
     def fileno(self) -> int:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from engram.system.lazy_regex import lazy_regex
 from engram.text.linear_model import LinearModel, features, load_model
-from engram.trust.conduct import is_forbidden
+from engram.trust.conduct import BLANKS, EMPTY_LINES, EXAMPLE_FILE, is_forbidden
 from engram.trust.conduct_concepts import (
     ADDRESS,
     ASKED,
@@ -58,11 +58,8 @@ LABELS = lazy_regex(
 _LEAD_IN = lazy_regex(r"^(?:remember(?: this| that| to)?[:,]?|(?:note|reminder):)\s++", re.IGNORECASE | re.MULTILINE)
 #: Statements of what something does that are too short for the model: "It works."
 _WHAT_IT_DOES = lazy_regex(r"it \w{1,30}s(?: \w{1,30}){0,2}[.!]?", re.IGNORECASE)
-#: Files that only show which variables exist.
-_EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
 #: Hosts of web addresses and reserved host names, which say nothing about what a sentence wants.
 _HOST = lazy_regex(r"(?<=://)[\w.-]{1,253}|(?<![\w.-])(?:[\w-]{1,63}\.){1,8}example(?![\w-])")
-_BLANKS, _EMPTY_LINES = lazy_regex(r"[^\S\n]+"), lazy_regex(r"\s*\n\s*")
 _SENTENCES = lazy_regex(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 #: Combinations that a sentence must not contain: a concept, and all concepts of one of the sets after it; then, whether
 #: a program may do it nevertheless, and whether the rule applies only to short texts.
@@ -221,8 +218,8 @@ def is_addressed(text: str) -> bool:
             and checks, because it reports what was done and is read only by those who request it.
     """
     text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
-    text = _EXAMPLE_FILE.sub("file", text.lower())
-    text = _EMPTY_LINES.sub("\n", _BLANKS.sub(" ", text))
+    text = EXAMPLE_FILE.sub("file", text.lower())
+    text = EMPTY_LINES.sub("\n", BLANKS.sub(" ", text))
     sentences = _SENTENCES.split(text)
     is_short = len(sentences) <= _FEW_SENTENCES
     pieces = [

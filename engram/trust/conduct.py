@@ -53,7 +53,7 @@ def order_in(text: str) -> str | None:
     Args:
         text: text in lower case, at most about 20,000 characters.
     """
-    text = _EXAMPLE_FILE.sub("file", _BLANKS.sub(" ", _EMPTY_LINES.sub("\n", text)))
+    text = EXAMPLE_FILE.sub("file", BLANKS.sub(" ", EMPTY_LINES.sub("\n", text)))
     for conduct in CONDUCT:
         if not has_one(text, conduct.marks):
             continue
@@ -81,8 +81,8 @@ def _compiled(source: str) -> re.Pattern[str]:
 
 
 #: Example files, which list variables without values.
-_EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
-_BLANKS, _EMPTY_LINES = lazy_regex(r"[^\S\n]+"), lazy_regex(r"\s*\n\s*")
+EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
+BLANKS, EMPTY_LINES = lazy_regex(r"[^\S\n]+"), lazy_regex(r"\s*\n\s*")
 _CLAUSE_END = lazy_regex(
     r"[.!?;:\n](?=\s|$)|,\s|\b(?:and|then|but|instead|rather|und|sondern|aber|mais|et|sino|pero|y)\b"
 )

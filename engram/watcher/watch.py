@@ -171,7 +171,6 @@ class Events:
         return next((folder.find_limit(spare) for folder in self._folders if not folder.error), "")
 
     def stop(self) -> None:
-        """Stop watching."""
         for folder in self._folders:
             folder.stop()
 
@@ -250,7 +249,6 @@ class FolderEvents(FileSystemEventHandler):
         return ""
 
     def stop(self) -> None:
-        """Stop watching."""
         observer, self._observer, self._watched = self._observer, None, None
         if observer is not None:
             with contextlib.suppress(OSError, RuntimeError, KeyError):

@@ -19,6 +19,8 @@ from engram.errors import BadRequest
 REQUEST_HEADER = "Engram-Request"
 #: What a member of a space may do, from least to most.
 ROLES = ("reader", "writer", "keeper")
+#: Reasons for which a memory can be reported. The set is closed, so that the hub gets no text from members.
+REPORT_REASONS = ("secret", "wrong", "instruction", "other")
 KINDS = ("private", "team", "pack")
 
 

@@ -26,7 +26,7 @@ from starlette.routing import Route
 
 from engram.errors import BadRequest, NotFound
 from engram.hub.protocol.frames import MAX_PAGE_BYTES, NO_PUSH, PROTOCOL, pack_answers, pack_page, unpack_push
-from engram.hub.protocol.requests import REQUEST_HEADER, HelloRequest, code_hash, from_bytes, to_bytes
+from engram.hub.protocol.requests import REPORT_REASONS, REQUEST_HEADER, HelloRequest, code_hash, from_bytes, to_bytes
 from engram.hub.server import accounts
 from engram.hub.server.accounts import Asker, Unknown
 from engram.hub.server.hub_database import Database
@@ -305,8 +305,6 @@ def _devices(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str,
 MAX_TEAMS = 100
 #: Lifetime of an invitation, in seconds.
 INVITATION_SECONDS = 86_400
-#: Reasons for which a memory can be reported. The set is closed, so that the hub gets no text from members.
-REASONS = ("secret", "wrong", "instruction", "other")
 READER = 1
 
 
@@ -389,8 +387,8 @@ def _set_role(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str
 def _report(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
     """Report a memory of a team to its keepers."""
     ns_id, author, memory_id, reason = int(value["ns"]), int(value["author"]), _memory_id(value), str(value["reason"])
-    if reason not in REASONS:
-        raise BadRequest(f"the reason must be one of {', '.join(REASONS)}")
+    if reason not in REPORT_REASONS:
+        raise BadRequest(f"the reason must be one of {', '.join(REPORT_REASONS)}")
     with service.database.client(asker.token_hash) as connection:
         _require_role(connection, ns_id, READER)
         row = connection.execute(

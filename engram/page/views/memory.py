@@ -15,7 +15,7 @@ from engram.memories.save import edit_memory, edit_stamp, pin_memory, require_me
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_remark
 from engram.models.memories.memory_history import Change
-from engram.models.memories.memory_records import Memory, find_memory
+from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, Memory, find_memory
 from engram.models.sessions.passage_rows import is_quotation_id, require_quotation
 from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.sessions.recent_work import prompt_near
@@ -31,8 +31,6 @@ from engram.reports.session_report import CANDIDATE_REASONS
 
 #: Reason for judging a memory wrong if the user gives none.
 NO_REASON = "by hand, on the page"
-#: Maximum length of a memory's text that is shown, in characters.
-MAX_CONTENT_CHARACTERS = 4_000
 #: Time between the decision to forget a memory and its deletion, in seconds.
 FORGET_SECONDS = 6
 

@@ -302,7 +302,6 @@ class Block:
         raise NotImplementedError
 
     def rows_at(self, places: Places) -> Floats:
-        """Return the rows at ``places`` as float32."""
         raise NotImplementedError
 
     def cosines_at(self, places: Places, query: Floats) -> Floats:

@@ -126,7 +126,7 @@ def asked_in(action: Action, payload: dict[str, Any]) -> Iterator[tuple[Role, st
         yield Role.PROPOSED, "\n".join(lines), f"{action.tool_use_id}#{name}"
 
 
-def answered_in(action: Action, result: Result, proposed: Sequence[TextBlock]) -> Iterator[tuple[Role, str, str]]:
+def answered_in(result: Result, proposed: Sequence[TextBlock]) -> Iterator[tuple[Role, str, str]]:
     """Yield the role, text and link of each answer that the user chose or typed, from the result of a call that asked.
 
     Args:

@@ -273,7 +273,7 @@ class TurnBuilder:
         draft = self._record(entry, uuid)
         index = draft.waiting.pop(call_id)
         action = draft.actions[index] = finish_action(draft.actions[index], result, uuid)
-        self._add_dialog(draft, entry, uuid, answered_in(action, result, draft.proposed_by(action)))
+        self._add_dialog(draft, entry, uuid, answered_in(result, draft.proposed_by(action)))
         self._note_result(action, result)
 
     def _add_dialog(self, draft: Draft, entry: Entry, uuid: str, parts: Iterable[tuple[Role, str, str]]) -> None:
