@@ -149,7 +149,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
 def _waiting(health: Health) -> str:
     """Return what remains to be done; texts that are not prepared yet are found only by their words."""
     texts = counted(health.missing_vectors, "text")
-    what = [health.pending, f"{texts} to prepare for the search by meaning" if texts else ""]
+    what = [health.tasks, f"{texts} to prepare for the search by meaning" if texts else ""]
     return ", ".join(filter(None, what)) or "nothing"
 
 

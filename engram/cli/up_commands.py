@@ -69,7 +69,7 @@ def _facts(health: Health) -> list[tuple[str, str]]:
             f"{totals.turns}" + (f", {number_of(health.unread.files, 'file')} to read" if health.unread.files else ""),
         ),
         ("memories", f"{totals.memories}, shown to Claude {number_of(totals.injections, 'time')}"),
-        ("queue", f"{health.pending or 'no task'}, {number_of(health.missing_vectors, 'text')} to prepare"),
+        ("queue", f"{health.tasks or 'no task'}, {number_of(health.missing_vectors, 'text')} to prepare"),
         ("behind", span(health.lag_seconds)),
     ]
 

@@ -218,26 +218,27 @@ def list_needs(
         for trouble in troubles
         if not is_process(trouble)
     ]
+    if vitals.given_up:
+        told = number_of(vitals.given_up, "task failed and was given up", "tasks failed and were given up")
+        needs.append(Need(told, "tasks", vitals.given_up, True))
     if checked.broken:
         more = "more " if needs else ""
         told = number_of(checked.broken, f"{more}thing is not working", f"{more}things are not working")
         needs.append(Need(told, "health", checked.broken, True))
-    dead = sum(work.dead or 0 for work in vitals.work)
     moves = find_moves(store) if with_folders else []
     both, orders = "that can't both be true", "like an instruction"
     for number, path, one, many in (
-        (dead, "tasks", "task failed and was given up", "tasks failed and were given up"),
         (len(open_contradictions(store)), "decide", f"pair of memories {both}", f"pairs of memories {both}"),
         (len(suspect_memories(store)), "decide", f"memory that reads {orders}", f"memories that read {orders}"),
         (len(moves), "projects", "project may have moved", "projects may have moved"),
     ):
         if number:
-            needs.append(Need(number_of(number, one, many), path, number, is_trouble=path == "tasks"))
+            needs.append(Need(number_of(number, one, many), path, number))
     return needs
 
 
 def count_broken(needs: Sequence[Need]) -> int:
-    """Return how many things are not working, as Health says in its heading; all tasks given up are one of them."""
+    """Return how many things are not working, which every view says of Health; all tasks given up are one of them."""
     return sum(need.number if need.path == "health" else 1 for need in needs if need.is_trouble)
 
 
@@ -307,14 +308,16 @@ class FrameValues:
         if not self.troubles:
             return self.state
         first, broken = self.troubles[0], count_broken(self.needs)
-        if first.number > 1 and first.path == "health":
+        if first.number > 1 and broken > 1:
             return f"{broken:,} things are not working"
         more = f" (and {broken - 1:,} more)" if broken > 1 else ""
         return f"{first.text.split(': ')[0].split('. ')[0]}{more}"
 
     def waiting(self, path: str) -> int:
         """Return how many items need attention in the view at ``path``."""
-        return sum(need.number for need in self.needs if need.path == path)
+        return count_broken(self.needs) if path == "health" else sum(
+            need.number for need in self.needs if need.path == path
+        )
 
 
 def state_of(store: Store) -> tuple[str, bool]:

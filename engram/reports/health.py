@@ -125,6 +125,11 @@ class Vitals:
     #: The command that starts both processes on this machine.
     start_command: str
 
+    @property
+    def given_up(self) -> int:
+        """The number of tasks that failed too often, which only a person makes due again."""
+        return sum(totals.dead or 0 for totals in self.work)
+
     def troubles(self) -> list[Trouble]:
         """Return all problems, those of the processes first."""
         troubles = []
@@ -164,6 +169,11 @@ class Health(Vitals):
         )
         later = [f"{number} {state}" for number, state in ((scheduled, "scheduled"), (failed, "failed")) if number]
         return ", ".join(filter(None, [counted(waiting - scheduled - failed, "task"), *later]))
+
+    @property
+    def tasks(self) -> str:
+        """All tasks that are not done, by state: the pending ones, and those that were given up; "" for none."""
+        return ", ".join(filter(None, [self.pending, f"{self.given_up} given up" if self.given_up else ""]))
 
     @property
     def lag_seconds(self) -> float:

@@ -90,7 +90,7 @@ def test_the_counts_of_the_frame_follow_every_change(tab: Page, house: ServedPag
     expect(waiting).to_have_text("1 waiting")
     tab.goto(f"{house.home}/tasks")
     expect(running).to_contain_text("(and 1 more)")
-    tab.get_by_role("button", name=re.compile("^Cancel.*extract s-1")).click()
+    tab.get_by_role("button", name=re.compile("^Cancel.*Make memories: s-1")).click()
     expect(tab.locator("#waiting-tasks")).to_be_hidden()
     expect(running).not_to_contain_text("more")
 

@@ -596,7 +596,7 @@ def test_numbers_are_those_of_the_commands(
         assert re.search(rf"{project['name']}</a></th><td[^>]*>.*?{figures}", listed, re.DOTALL), project
     assert f"{command('cost')['dollars']:.4f}" in page.see("costs").text
     waiting = len(command("review")["contradictions"])
-    assert f"can't both be true: {waiting}<" in page.see("decide").text
+    assert f"{waiting} pair of memories that can't both be true<" in page.see("decide").text
     states = [task["state"] for task in command("tasks", "list")["tasks"]]
     assert f"{states.count('dead')} given up" in page.see("tasks").text
     shown = page.see("settings").text

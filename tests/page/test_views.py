@@ -475,15 +475,17 @@ def test_what_waits_is_one_list_whose_numbers_agree_everywhere(
     } <= set(needs)
     assert any(need.startswith("Watcher and worker not running: ") for need in needs)
     for view in ("", "s", "settings"):
-        assert badges_of(page.see(view).text) == {"To decide": 3, "Tasks": 1, "Health": 1}
+        assert badges_of(page.see(view).text) == {"To decide": 3, "Tasks": 1, "Health": 2}
+    # The badge of Health is the number in its heading, in which all tasks given up are one thing.
+    assert ">2 things are not working</h1>" in page.see("health").text
     # What repairs something is told with it.
     for view in ("", "health"):
         assert re.search(
             r"not running: [^<]*(</?(a|p|strong)>)+<p class=\"tools\">This repairs it:", page.see(view).text
         )
     decide = page.see("decide").text
-    assert "can't both be true: 1<" in decide
-    assert "like an instruction to Claude: 2<" in decide
+    assert ">1 pair of memories that can't both be true<" in decide
+    assert ">2 memories that read like an instruction to Claude<" in decide
 
 
 def test_answers_that_came_too_late_are_said_beside_how_it_works(page: ServedPage, store: Store, lived: Lived) -> None:

@@ -138,3 +138,6 @@ def test_the_pending_tasks_are_counted_as_they_are_listed(store: Store, settings
 
     assert states == {"pending": 1, "scheduled": 2, "failed": 1}
     assert take_health(store, settings).pending == "1 task, 2 scheduled, 1 failed"
+    (work,) = (piece for piece in list_work(store) if piece.key == "failed")
+    fail(store, work, "no answer", max_attempts=1)
+    assert take_health(store, settings).tasks == "1 task, 2 scheduled, 1 given up"

@@ -60,7 +60,8 @@ def resume(request: PageRequest) -> Answer:
 def ask_merge(request: PageRequest) -> Answer:
     """Show exactly what a merge would move, and ask for confirmation."""
     source, into = _pair(request)
-    return Answer("merge.html", {"source": source, "into": into}, block="question" if request.is_fragment else "")
+    level, block = (2, "question") if request.is_fragment else (1, "")
+    return Answer("merge.html", {"source": source, "into": into, "level": level}, block=block)
 
 
 def merge(request: PageRequest) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -20,9 +20,12 @@ from engram.models.work.work import pause as pause_scope
 from engram.models.work.work import resume as resume_scope
 from engram.page.view import Answer, Notice, PageRequest, Route, View, number_in
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
+from engram.trust.display import cut_at_word
 
 #: Maximum number of pieces of work and of runs listed, and of pieces shown for one task.
 MAX_ROWS, MAX_RUNS, MAX_PIECES = 30, 15, 8
+#: Maximum length of what a task is about, if that is no known session, in characters.
+MAX_KEY_CHARACTERS = 36
 #: State of a piece of work → the word for it on the page.
 WORDS = {
     "dead": "given up",
@@ -32,6 +35,8 @@ WORDS = {
     "scheduled": "scheduled",
     "done": "done",
 }
+#: State of a run → the word for it on the page.
+RUNS = {"running": "running", "done": "done", "failed": "failed", "interrupted": "did not finish"}
 #: Task → what it does, for display.
 WHAT = {
     "consolidate": "Consolidate memories",
@@ -66,17 +71,15 @@ def show_one(request: PageRequest) -> Answer:
     # The runs tell what was done.
     rows = [row for row in rows if row["state"] != WorkState.DONE] or rows[: len(rows) == 1]
     runs = [run_row(run, now) for run in latest]
+    titles = _name(request.store, [*rows, *runs])
     return Answer(
         "task.html",
         {
             "title": _title(request.store, pieces[0]) if len(pieces) == 1 else WHAT.get(name, name),
             "words": WORDS,
-            "what": WHAT,
+            "ended": RUNS,
             "why": WHY,
-            "titles": session_titles(
-                request.store,
-                sessions_of(request.store, [key for row in (*rows, *runs) for key in row["args"]]).values(),
-            ),
+            "titles": titles,
             "pieces": rows[:MAX_PIECES],
             "more": max(0, len(rows) - MAX_PIECES),
             "runs": runs,
@@ -86,10 +89,19 @@ def show_one(request: PageRequest) -> Answer:
 
 
 def _title(store: Store, piece: Work) -> str:
-    """Return what a piece of work does, and the titles of the sessions for which it does that."""
+    """Return what a piece of work does, and for which session."""
     row = work_row(piece, store.now_ms())
-    titles = session_titles(store, sessions_of(store, row["args"]).values())
-    return ": ".join([WHAT.get(row["name"], row["name"]), *titles.values()])
+    _name(store, [row])
+    return str(row["title"])
+
+
+def _name(store: Store, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Give every row as its title what it does and for which session; return session id → title of the session."""
+    titles = session_titles(store, sessions_of(store, [key for row in rows for key in row["args"]]).values())
+    for row in rows:
+        about = [titles.get(key) or cut_at_word(key, MAX_KEY_CHARACTERS) for key in row["args"] if key != "all"]
+        row["title"] = ": ".join([WHAT.get(row["name"], row["name"]), *about])
+    return titles
 
 
 def retry(request: PageRequest) -> Answer:
@@ -166,18 +178,17 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
     rows = rows_of_work(store, (WorkState.DUE, WorkState.DEAD))
     now = store.now_ms()
     shown = sorted(rows, key=lambda row: _ORDER.index(row["state"]))[:MAX_ROWS]
-    runs = list_task_runs(store, limit=MAX_RUNS, states=tuple(RunState))
-    sessions = sessions_of(store, [*(key for row in shown for key in row["args"]), *(run.key for run in runs)])
+    runs = [run_row(run, now) for run in list_task_runs(store, limit=MAX_RUNS, states=tuple(RunState))]
     values = {
         "rows": shown,
-        "titles": session_titles(store, sessions.values()),
+        "titles": _name(store, [*shown, *runs]),
         "more": max(0, len(rows) - MAX_ROWS),
         "states": Counter(row["state"] for row in rows),
-        "runs": _folded([run_row(run, now) for run in runs]),
+        "runs": _folded(runs),
         "is_paused": TASKS_SCOPE in paused_scopes(store),
         "pauses": PAUSES,
         "words": WORDS,
-        "what": WHAT,
+        "ended": RUNS,
     }
     return request.answer("tasks.html", values, notice)
 
