@@ -315,9 +315,9 @@ class FrameValues:
 
     def waiting(self, path: str) -> int:
         """Return how many items need attention in the view at ``path``."""
-        return count_broken(self.needs) if path == "health" else sum(
-            need.number for need in self.needs if need.path == path
-        )
+        if path == "health":
+            return count_broken(self.needs)
+        return sum(need.number for need in self.needs if need.path == path)
 
 
 def state_of(store: Store) -> tuple[str, bool]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engram.enums import Kind
+from engram.enums import Kind, Scope
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import usefulness_of
 from engram.models.memories.memory_records import Memory, find_memory, memories_by_row
@@ -233,7 +233,7 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
     Args:
         limit: maximum length of its text, in characters.
     """
-    at_ms, doubt = parse_time_ms(hit["created_at"]) or 0, ""
+    at_ms, doubt, place = parse_time_ms(hit["created_at"]) or 0, "", hit["project"]
     title, text = "", str(hit["text"]).strip()
     # Below the answer, because it may say the contrary: what was asked for is not always what was done.
     session = str(hit.get("session_title") or "")
@@ -246,6 +246,7 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
             return None
         path, what, session = ("m", memory.episode_id), memory.kind.value, ""
         title, text = title_and_rest(memory)
+        place = "everywhere" if memory.scope is Scope.GLOBAL else place
         doubt = memory.suspect or hit["stale"] or hit["contradicted_by"] or ""
         doubt = "held back: " + doubt if memory.suspect else doubt and f"may no longer hold: {doubt}"
     elif str(hit["id"]).startswith("q_"):
@@ -269,7 +270,7 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
         from engram.search.hits import in_folder  # loads the search
 
         resume = in_folder(resume, folder, "")
-    return Found(path, title, session, said, what, hit["project"], at_ms, doubt, resume)
+    return Found(path, title, session, said, what, place, at_ms, doubt, resume)
 
 
 def _by_speaker(text: str, assistant: str) -> list[tuple[str, str]]:
