@@ -160,7 +160,7 @@ def _proof_of(store: Store, record: Mapping[str, Any]) -> str:
 
 def tombstone_record(store: Store) -> dict[str, Any] | None:
     """Return the last record of an export: the forgotten items, as ids and hashes; None if there are none."""
-    tombstones = sorted(read_tombstones(store))
+    tombstones = sorted(one for one in read_tombstones(store) if one[0] != TombstoneKind.TEXT)
     if not tombstones:
         return None
     written = [{"kind": kind, "key": key.hex(), "at_ms": at_ms} for kind, key, at_ms in tombstones]

@@ -39,6 +39,7 @@ from engram.models.memories.memory_imports import (
     why_not_removed,
 )
 from engram.models.memories.memory_records import Memory
+from engram.models.memories.tombstones import is_text_forgotten
 from engram.models.projects.project_folders import note_hints
 from engram.models.projects.projects import (
     ProjectRow,
@@ -350,12 +351,19 @@ class _Importer:
             return Outcome.KNOWN
         if is_named_by_tombstone(store, memory.episode_id, memory.slot, uuids, memory.source, with_purged=False):
             return Outcome.FORGOTTEN
+        if not self._is_own(incoming) and self._is_text_forgotten(incoming):
+            return Outcome.FORGOTTEN
         if self._seen & again or (memory.slot and memory_records.memory_by_slot(store, memory.slot) is not None):
             return Outcome.KNOWN
         if memory.stable_id and has_stable_id(store, memory.stable_id):
             return Outcome.KNOWN
         self._seen |= {memory.episode_id, *again}
         return Outcome.ADDED
+
+    def _is_text_forgotten(self, incoming: IncomingMemory) -> bool:
+        project = self._places.find(incoming).project
+        texts = (incoming.memory.summary, incoming.memory.content)
+        return is_text_forgotten(self._store, texts, None if project is None else project.id)
 
     def _clean(self, incoming: IncomingMemory) -> IncomingMemory:
         """Return a memory without secrets. A memory that reads like someone else's order is marked as suspect."""

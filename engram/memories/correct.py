@@ -96,7 +96,7 @@ def correct_memory(
             valid_from_ms=store.now_ms(),
         )
         made, number = replace_memory(
-            tx, old, judged(new, actor), actor=actor, action="correct", reason=f"corrected: {reason}"
+            tx, old, judged(tx, new, actor), actor=actor, action="correct", reason=f"corrected: {reason}"
         )
     return Correction(made, number)
 

@@ -23,6 +23,7 @@ from engram.models.memories.judgements import (
 from engram.models.memories.memory_history import TAKE_BACK, add_run, close_run, history_of
 from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
 from engram.models.memories.memory_undo import restart_ageing
+from engram.models.memories.tombstones import is_text_forgotten
 from engram.models.sessions.passage_rows import is_quotation_id
 from engram.models.sessions.sessions import find_session, session_ids_beginning_with
 from engram.text.titles import clean_questions
@@ -110,7 +111,7 @@ def save_memory(
         extractor="manual",
         valid_from_ms=store.now_ms(),
     )
-    made = judged(made, actor)
+    made = judged(store, made, actor)
     with store.transaction() as tx:
         old = None if supersedes is None else require_memory(store, supersedes)
         if old is None and (kept := _kept_alike(tx, made)) is not None:
@@ -177,22 +178,32 @@ def _said_in(tx: Tx, made: Memory) -> list[Evidence]:
     return [] if is_known else [Evidence("", made.session_id)]
 
 
-def judged(made: Memory, actor: Actor) -> Memory:
-    """Check a new memory for planted instructions that an agent may be saving; return it as it may be stored.
+def judged(store: Reader, made: Memory, actor: Actor) -> Memory:
+    """Check a new memory that an agent may be saving; return it as it may be stored.
 
-    A suspect memory is marked for the user to review, and is neither pinned nor global.
+    A memory that reads like a planted instruction is marked for the user to review, and is neither pinned nor global.
 
     Raises:
-        BadRequest: the memory is suspect and doesn't belong to a project, in which it could wait for review.
+        BadRequest: the user has forgotten the text, or it is suspect and doesn't belong to a project, in which it could
+            wait for review.
     """
     if actor is Actor.USER:
         return made
+    check_not_forgotten(store, made.content, made.project_id, summary=made.summary)
     reason = why_any_suspect((made.summary, made.content, *made.facts, *made.questions), made.entities)
     if reason is None:
         return made
     if made.project_id is None:
         raise BadRequest(f"it reads like {reason}: state the facts and the reason instead, or let the user save it")
     return dataclasses.replace(made, suspect=reason, is_pinned=False, scope=Scope.PROJECT)
+
+
+def check_not_forgotten(store: Reader, content: str, project_id: int | None, *, summary: str = "") -> None:
+    """Raise BadRequest if a memory with this text was forgotten, so that no agent may save it again."""
+    if is_text_forgotten(store, (content, summary or first_sentence(content)), project_id):
+        raise BadRequest(
+            "a memory with this text was forgotten, so an agent can't save it again; the user can, with `engram save`"
+        )
 
 
 def voice_of(actor: Actor) -> Voice:

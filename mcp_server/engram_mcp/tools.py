@@ -195,10 +195,12 @@ def _place_of(access: Access, store: Store, folder: str, *, make: bool) -> Folde
 
 
 def _save_note(access: Access, store: Store, content: str, project: ProjectRow | None) -> str:
+    from engram.memories.save import check_not_forgotten
     from engram.notes.daily_log import save_note
     from engram.notes.note_index import index_notes
 
     redact = partial(access.redact, store)
+    check_not_forgotten(store, redact(content), None if project is None else project.id)
     path = save_note(access.settings.places, content, redact, store.now_ms(), project.name if project else "")
     index_notes(store, access.settings, redact)
     source = path.relative_to(access.settings.places.notes).as_posix()

@@ -107,6 +107,29 @@ def test_what_was_forgotten_there_does_not_come_here_and_nothing_here_is_deleted
     assert import_into(other, other_settings, as_source([old])).counts == {Outcome.FORGOTTEN: 1}
 
 
+def test_a_text_that_was_forgotten_here_does_not_come_from_somebody_else(
+    other: Store, other_settings: Settings
+) -> None:
+    mine = save_memory(other, "The crane is rented.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    forget_memory(other, other_settings.places, mine.episode_id, actor=Actor.USER)
+    told = {
+        "id": "ep_0123456789ab",
+        "kind": "fact",
+        "summary": "The crane is rented.",
+        "content": "",
+        "scope": "global",
+    }
+    barred = {"kind": "text", "key": "00" * 16, "at_ms": 1}
+
+    theirs = import_into(other, other_settings, as_source([told]), is_mine=False)
+    assert theirs.counts == {Outcome.FORGOTTEN: 1}
+    # Which texts may be saved here is nobody else's to say, and is told to nobody.
+    line = records(other)[-1]
+    assert {one["kind"] for one in line["tombstones"]} == {"episode"}
+    line["tombstones"].append(barred)
+    assert import_into(other, other_settings, as_source([line])).tombstones == 0
+
+
 def test_a_forget_also_cleans_exports_that_lie_in_the_memory_folder(
     lived_in: Store, settings: Settings, keep: Callable[..., Memory]
 ) -> None:

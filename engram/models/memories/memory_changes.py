@@ -33,7 +33,7 @@ from engram.models.memories.memory_records import (
     memories_superseded_by,
     select_memories,
 )
-from engram.models.memories.tombstones import TombstoneKind, add_tombstones, barred_entries
+from engram.models.memories.tombstones import TombstoneKind, add_tombstones, allow_text, bar_text, barred_entries
 from engram.models.shown.injections import withdraw_bites
 
 #: Actions recorded for a memory whose successor was deleted: it is current again, or gets another successor.
@@ -90,6 +90,8 @@ def add_memory(
     made = dataclasses.replace(memory, **dates_of(tx, memory))
     made = dataclasses.replace(made, id=memory_writes.insert_memory(tx, made))
     memory_writes.insert_evidence(tx, made.id, evidence)
+    if made.voice is Voice.USER:
+        allow_text(tx, (made.summary, made.content), made.project_id)
     add_history(tx, made.episode_id, action, reason, {}, _first_fields(made), actor=actor, run_id=run_id)
     for listener in listeners():
         listener.made(tx, made, action)
@@ -330,14 +332,16 @@ def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
     """Delete a memory permanently, with its index, vector, entities, history and injections.
 
     Tombstones for its id and its slot keep it from being recreated automatically. Unless ``is_purge`` is set, they also
-    keep an import or a restore from bringing it back. Memories that it had replaced inherit its successor, or become
-    current again if there is none.
+    keep an import or a restore from bringing it back, and an agent from saving its text again. Memories that it had
+    replaced inherit its successor, or become current again if there is none.
     """
     remove_memory(tx, memory, actor=actor, is_purge=is_purge)
     add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.MEMORY, [memory.episode_id.encode()])
     if memory.slot:
         slot_kind = TombstoneKind.PURGED_SLOT if is_purge else TombstoneKind.SLOT
         add_tombstones(tx, slot_kind, [memory.slot.encode()])
+    if not is_purge:
+        bar_text(tx, (memory.summary, memory.content), memory.project_id, is_global=memory.scope is Scope.GLOBAL)
 
 
 def remove_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:

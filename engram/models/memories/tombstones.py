@@ -14,6 +14,9 @@ from engram.models.engine.statement import pack_uuid, unpack_uuid
 from engram.models.engine.transaction import Reader, Tx, asks_any, asks_rows
 from engram.models.work.work import Span
 from engram.paths import may_be_of
+from engram.system.lazy_regex import lazy_regex
+
+_NO_WORD = lazy_regex(r"[\W_]+")
 
 
 class TombstoneKind(StrEnum):
@@ -35,6 +38,8 @@ class TombstoneKind(StrEnum):
     #: A purged memory, by its id, and its slot: it is not recreated automatically, but its words may remain in turns.
     PURGED = "purged"
     PURGED_SLOT = "purged-slot"
+    #: The text of a forgotten memory, as a hash of where it applied and its words: no agent saves it again.
+    TEXT = "text"
     #: A forgotten project, by its identity: nothing that was said in it before is stored again.
     PROJECT = "project"
 
@@ -91,6 +96,41 @@ def are_words_forgotten(store: Reader) -> bool:
 def forgotten_words(store: Reader, keys: Collection[bytes]) -> set[bytes]:
     """Return the keys (``said_key``) whose words were forgotten."""
     return _keys_among(store, keys, [TombstoneKind.SAID.value])
+
+
+def bar_text(tx: Tx, texts: Iterable[str], project_id: int | None, *, is_global: bool) -> None:
+    """Keep agents and other people's exports from storing the text of a forgotten memory again, where it applied."""
+    identity = _identity_of(tx, project_id)
+    places = {identity, ""} if is_global else {identity}
+    add_tombstones(tx, TombstoneKind.TEXT, _text_keys(texts, places))
+
+
+def is_text_forgotten(store: Reader, texts: Iterable[str], project_id: int | None) -> bool:
+    """Return True if a memory with one of the texts was forgotten in a project, or one that applied everywhere."""
+    used = _used(store, (TombstoneKind.TEXT,))
+    places = {_identity_of(store, project_id), ""} if used else set()
+    return bool(_keys_among(store, list(_text_keys(texts, places)), used))
+
+
+def allow_text(tx: Tx, texts: Iterable[str], project_id: int | None) -> None:
+    """Allow a forgotten text again, because the user has said or saved it once more."""
+    if _used(tx, (TombstoneKind.TEXT,)):
+        keys = _text_keys(texts, {_identity_of(tx, project_id), ""})
+        tx.run_many("DELETE FROM tombstone WHERE kind = ? AND key = ?", [(TombstoneKind.TEXT.value, k) for k in keys])
+
+
+def _text_keys(texts: Iterable[str], places: Iterable[str]) -> set[bytes]:
+    said = {" ".join(_NO_WORD.split(text.casefold())).strip() for text in texts} - {""}
+    return {
+        hashlib.blake2b(f"{place}\n{words}".encode("utf-8", "replace"), digest_size=16).digest()
+        for place in places
+        for words in said
+    }
+
+
+def _identity_of(store: Reader, project_id: int | None) -> str:
+    table = tables.Project
+    return store.fetch_value(table.select(table.identity).where(table.id == project_id)) or ""
 
 
 def is_memory_gone(store: Reader, episode_id: str, *, with_purged: bool = True) -> bool:

@@ -218,6 +218,8 @@ def _names_something(store: Reader, kind: TombstoneKind, key: bytes) -> bool:
         return find_memory(store, text) is not None
     if kind in (TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT):
         return memory_by_slot(store, text) is not None
+    if kind is TombstoneKind.TEXT:
+        return True  # nobody else decides which texts may be saved here
     if kind is TombstoneKind.TURN:
         turn = tables.Turn
         return store.has_any(turn.select(turn.id).where(turn.key == text).limit(1))
@@ -227,7 +229,9 @@ def _names_something(store: Reader, kind: TombstoneKind, key: bytes) -> bool:
 
 
 def _count_tombstones(store: Reader) -> int:
-    return int(store.fetch_value(tables.Tombstone.select(fn.count(SQL("*")))))
+    """Return the number of tombstones, as it is reported; a memory's text has the same one as the memory."""
+    table = tables.Tombstone
+    return int(store.fetch_value(table.select(fn.count(SQL("*"))).where(table.kind != TombstoneKind.TEXT.value)))
 
 
 def is_named_by_tombstone(
