@@ -477,8 +477,8 @@ RULES_HEADING = any_case(
 #: A heading that says nothing but that the rules of the project follow, so that a point needs no word such as always.
 PROJECT_RULES = any_case(
     r"^\W*(?:(?:here are|these are|remember|please follow) )?(?:(?:the|our|my|some|general|standing|coding) ){0,3}(?:"
-    r"(?:house|project|team|repo) rules(?: (?:for|of|in) (?:this|our|the) (?:repo\w*|project|code ?base))?|"
-    r"rules (?:for|of|in) (?:this|our|the) (?:whole )?(?:repo\w*|project|code ?base)|"
+    r"(?:house|project|team|repo) (?:rules|conventions)(?: (?:for|of|in) (?:this|our|the) "
+    r"(?:repo\w*|project|code ?base))?|(?:rules|conventions) (?:for|of|in) (?:this|our|the) (?:whole )?(?:repo\w*|project|code ?base)|"
     r"(?:haus|projekt)?regeln (?:für|in) (?:dieses|diesem|unser\w*|das) (?:repo\w*|projekt)|projektregeln|"
     r"règles (?:de ce|du|pour ce|de notre) (?:projet|dépôt)|reglas (?:de(?: este|l)|para este) (?:proyecto|repo\w*)|"
     r"regole (?:di questo|del|per questo) (?:progetto|repo\w*)|regras (?:deste|do|para este) (?:projet?o|repo\w*)|"

@@ -164,6 +164,7 @@ def test_a_plan_for_the_future_is_not_a_rule(sentence: str) -> None:
         "项目规则：\n- 提交信息用英文\n- 日期只用 ISO 8601 格式",
         "本项目的规范：\n1、提交信息用英文\n2、日期只用 ISO 8601 格式",
         "프로젝트 규칙:\n- 커밋 메시지는 영어로 작성\n- 날짜는 ISO 8601 형식으로 작성",
+        "Conventions for this codebase:\n- errors are wrapped, not swallowed\n- tests sit beside the code",
         "Implement the cart page.\n\nRules for this repo:\n- no barrel files\n- snapshots live next to the code",
     ],
 )
