@@ -478,7 +478,8 @@ RULES_HEADING = any_case(
 PROJECT_RULES = any_case(
     r"^\W*(?:(?:here are|these are|remember|please follow) )?(?:(?:the|our|my|some|general|standing|coding) ){0,3}(?:"
     r"(?:house|project|team|repo) (?:rules|conventions)(?: (?:for|of|in) (?:this|our|the) "
-    r"(?:repo\w*|project|code ?base))?|(?:rules|conventions) (?:for|of|in) (?:this|our|the) (?:whole )?(?:repo\w*|project|code ?base)|"
+    r"(?:repo\w*|project|code ?base))?|"
+    r"(?:rules|conventions) (?:for|of|in) (?:this|our|the) (?:whole )?(?:repo\w*|project|code ?base)|"
     r"(?:haus|projekt)?regeln (?:für|in) (?:dieses|diesem|unser\w*|das) (?:repo\w*|projekt)|projektregeln|"
     r"règles (?:de ce|du|pour ce|de notre) (?:projet|dépôt)|reglas (?:de(?: este|l)|para este) (?:proyecto|repo\w*)|"
     r"regole (?:di questo|del|per questo) (?:progetto|repo\w*)|regras (?:deste|do|para este) (?:projet?o|repo\w*)|"
