@@ -8,6 +8,7 @@ import hmac
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from engram.enums import Actor
@@ -18,13 +19,14 @@ from engram.models.memories import memory_records
 from engram.models.memories.judgements import Contradiction
 from engram.models.memories.memory_history import IMPORT, Change, history_of
 from engram.models.memories.memory_imports import contradictions_of
-from engram.models.memories.memory_records import Evidence, Memory
+from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
 from engram.models.memories.tombstones import TombstoneKind
 from engram.models.projects import projects
 from engram.models.projects.project_folders import ProjectHints
 from engram.models.rescue.clean_copies import Tombstone, read_tombstones
 from engram.models.sessions import sessions
 from engram.reports.memory_report import MAX_INTEGER, memory_from_json, memory_to_json
+from engram.system.atomic import read_regular
 from engram.transcripts.json_values import object_in, storable_value
 
 
@@ -65,6 +67,8 @@ class IncomingTombstones:
     """The forgotten items of the database that wrote the file."""
 
     tombstones: tuple[Tombstone, ...]
+    #: Its record, which shows whether this database wrote it.
+    record: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,58 @@ def derived_ids(program: str, *parts: str) -> Mapping[str, Any]:
     """
     digest = hashlib.sha256("\0".join((program, *parts)).encode("utf-8", "replace")).hexdigest()
     return {"episode_id": f"ep_{digest[:12]}", "stable_id": digest[12:28]}
+
+
+def fitting_texts(summary: str, content: str) -> tuple[str, str]:
+    """Return a summary and content of valid length. If the summary is too long, the content keeps all of it."""
+    line = " ".join(summary.split())
+    if len(line) <= MAX_SUMMARY_CHARACTERS:
+        return line, content
+    whole = content if line in " ".join(content.split()) else f"{summary}\n\n{content}"
+    return f"{line[: MAX_SUMMARY_CHARACTERS - 1]}…", whole
+
+
+# -- What is taken from somebody else.
+
+#: Fields of a memory from someone else's export that are what it says, when, and of which project. All others are
+#: somebody's claim of how far to trust or prefer it, texts that nobody judges, or names of what may be the user's own:
+#: ids, the session and the evidence. They get their defaults, and the ids are derived.
+_SAID = frozenset(
+    "kind summary content project scope facts entities questions title status is_lowered valid_from_ms valid_to_ms "
+    "superseded_by created_at_ms kept_at_ms".split()
+)
+#: Extractor of a memory from someone else's export.
+_EXTRACTOR = "import"
+#: Maximum number of characters of a content, another text and a name from someone else, and of its facts and names.
+MAX_FOREIGN_CONTENT, _MAX_TEXT, _MAX_NAME, _MAX_FACTS, _MAX_NAMES = 20_000, 4_000, 200, 50, 100
+
+
+def said_by_others(memory: Memory) -> Memory:
+    """Return what is believed of a memory in someone else's export."""
+    said = {name: getattr(memory, name) for name in _SAID}
+    return Memory(**said, **derived_ids(_EXTRACTOR, memory.episode_id), extractor=_EXTRACTOR)
+
+
+def id_of_foreign(episode_id: str) -> str:
+    """Return the id under which a memory from someone else's export is stored, which no memory of the user's has."""
+    return str(derived_ids(_EXTRACTOR, episode_id)["episode_id"])
+
+
+def bounded(memory: Memory) -> Memory:
+    """Return a memory with no more text than one has, so that no file can occupy this process for minutes.
+
+    The content is cut to its final length only once it is redacted, because half a secret would not be recognised.
+    """
+    summary, content = fitting_texts(memory.summary[:_MAX_TEXT], memory.content)
+    return dataclasses.replace(
+        memory,
+        summary=summary,
+        content=content[: 2 * MAX_FOREIGN_CONTENT],
+        title=memory.title if len(memory.title) <= _MAX_NAME else "",
+        facts=tuple(fact for fact in memory.facts if len(fact) <= _MAX_TEXT)[:_MAX_FACTS],
+        questions=tuple(question for question in memory.questions if len(question) <= _MAX_TEXT)[:_MAX_FACTS],
+        entities=tuple(name for name in memory.entities if len(name) <= _MAX_NAME)[:_MAX_NAMES],
+    )
 
 
 # -- Convert a memory, with everything that belongs to it, to a JSON object and back.
@@ -164,7 +220,8 @@ def tombstone_record(store: Store) -> dict[str, Any] | None:
     if not tombstones:
         return None
     written = [{"kind": kind, "key": key.hex(), "at_ms": at_ms} for kind, key, at_ms in tombstones]
-    return {**_NO_MEMORY, "importance": "", "status": FORGOTTEN, "tombstones": written}
+    record = {**_NO_MEMORY, "importance": "", "status": FORGOTTEN, "tombstones": written}
+    return {**record, _PROOF: _proof_of(store, record)}
 
 
 def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstones:
@@ -175,7 +232,7 @@ def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstone
     """
     record = object_in(storable_value(record))
     if record.get("kind") == FORGOTTEN:
-        return IncomingTombstones(tuple(map(_tombstone, _objects(record, "tombstones"))))
+        return IncomingTombstones(tuple(map(_tombstone, _objects(record, "tombstones"))), record)
     memory, evidence = memory_from_json(record)
     if "rests_on" in record:
         evidence = [Evidence(_text(entry, "uuid"), _text(entry, "session")) for entry in _objects(record, "rests_on")]
@@ -294,3 +351,21 @@ def _mapping(fields: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise BadRequest(f"{key} must be an object")
     return value
+
+
+#: Number of bytes at the beginning of a transcript that are searched for its working folder.
+MAX_HEAD_BYTES = 300_000
+
+
+def working_folder(path: Path) -> str:
+    """Return the first working folder in a transcript; "" if its beginning contains none."""
+    for line in (read_regular(path, MAX_HEAD_BYTES) or b"").splitlines():
+        if b'"cwd"' not in line:
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(entry, dict) and isinstance(entry.get("cwd"), str):
+            return str(entry["cwd"])
+    return ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -17,11 +16,18 @@ from typing import Any
 from engram.enums import Actor, Scope, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.exchange.exchange_records import (
+    MAX_FOREIGN_CONTENT,
     Incoming,
     IncomingMemory,
+    IncomingTombstones,
+    Place,
     Unusable,
+    bounded,
+    id_of_foreign,
     is_proven,
+    said_by_others,
     with_project_ids,
+    working_folder,
 )
 from engram.exchange.exchange_records import Source as FileSource
 from engram.ingest.project_moves import NAME_ONLY
@@ -40,7 +46,7 @@ from engram.models.memories.memory_imports import (
 )
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.tombstones import is_text_forgotten
-from engram.models.projects.project_folders import note_hints
+from engram.models.projects.project_folders import list_hints, note_hints
 from engram.models.projects.projects import (
     ProjectRow,
     ensure_project,
@@ -53,17 +59,14 @@ from engram.models.rescue.clean_copies import carry_harmless_tombstones, is_name
 from engram.models.sessions import sessions
 from engram.models.sessions.sessions import find_session
 from engram.settings import Settings
-from engram.system.atomic import read_regular
 from engram.system.clock import SYSTEM_CLOCK
 from engram.text.titles import clean_questions, clean_title
 from engram.transcripts.claude_code import AGENT
 from engram.transcripts.project import Project
+from engram.trust.display import number_of
 from engram.trust.suspicion import why_any_suspect
 
 # -- Find the project of an imported memory by its folder, its session, or its display name.
-
-#: Number of bytes at the beginning of a transcript that are searched for its working folder.
-MAX_HEAD_BYTES = 300_000
 
 #: A function that changes the beginning of a path, for files from a machine with other folders.
 MapFolder = Callable[[str], str]
@@ -96,6 +99,7 @@ class PlaceFinder:
         self._map_folder = map_folder
         self._transcripts: dict[str, Path] | None = None
         self._of_session: dict[str, Project | None] = {}
+        self._others: dict[tuple[int, str, str], bool] = {}
 
     def find(self, memory: IncomingMemory, tx: Tx | None = None) -> FoundPlace:
         """Return the project in which to store a memory; with a transaction, create it if it is unknown."""
@@ -119,6 +123,10 @@ class PlaceFinder:
             return (self._into, None) if project is None else self._with_row(project)
         if place.identity:
             identity, root = self._map_folder(place.identity), self._map_folder(place.root)
+            known = find_project_of_identity(self._store, identity)
+            if known is not None and self._holds_another(known, place):
+                # Two machines may have different repositories in one path.
+                identity, root = f"{NAME_ONLY}{place.remote or place.first_commit}/{place.name}", ""
             return self._with_row(Project(identity, root, place.name))
         wanted = self._project_of_session(memory.memory.session_id)
         if wanted is not None:
@@ -129,6 +137,16 @@ class PlaceFinder:
             if wanted is not None or known is not None:
                 return (known, None) if wanted is None else self._with_row(wanted)
         return None, Project(f"{NAME_ONLY}{place.name}", "", PurePath(place.name).name)
+
+    def _holds_another(self, known: ProjectRow, place: Place) -> bool:
+        """Return True if a project is of another repository than the one in the file, as far as both are known."""
+        asked = (known.id, place.remote, place.first_commit)
+        if asked not in self._others:
+            own = next(hints for hints in list_hints(self._store) if hints.project.id == known.id)
+            name = "first_commit" if own.first_commit and place.first_commit else "remote"
+            hints = {getattr(own, name), getattr(place, name)} - {""}
+            self._others[asked] = len(hints) > 1
+        return self._others[asked]
 
     def _with_row(self, project: Project) -> tuple[ProjectRow | None, Project]:
         return find_project_of_identity(self._store, project.identity), project
@@ -150,7 +168,7 @@ class PlaceFinder:
             folders = [folder / "projects" for folder in self._settings.all_claude_folders]
             self._transcripts = {path.stem: path for folder in folders for path in folder.glob("*/*.jsonl")}
         path = self._transcripts.get(session_id)
-        cwd = "" if path is None else _working_folder(path)
+        cwd = "" if path is None else working_folder(path)
         project = project_for(self._store, cwd, self._settings) if cwd else None
         return project if project is not None and project.identity and not project.is_global else None
 
@@ -182,32 +200,10 @@ class PlaceFinder:
         return find_project_of_identity(self._store, f"{NAME_ONLY}{name}")
 
 
-def _working_folder(path: Path) -> str:
-    """Return the first working folder in a transcript; "" if its beginning contains none."""
-    for line in (read_regular(path, MAX_HEAD_BYTES) or b"").splitlines():
-        if b'"cwd"' not in line:
-            continue
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(entry, dict) and isinstance(entry.get("cwd"), str):
-            return str(entry["cwd"])
-    return ""
-
-
 #: Number of memories that are added in one transaction; small, so that other writers don't have to wait long.
 BATCH = 50
 #: Time fields. In a memory from someone else, none of them may be in the future.
 _TIMES = ("created_at_ms", "kept_at_ms", "valid_from_ms", "accessed_at_ms")
-#: Fields that a memory from someone else's export keeps: what it says, when it was said, and where it came from. The
-#: others get their defaults, because they claim how far to trust or prefer it, or are texts that nobody judges.
-_SAID = frozenset(
-    "episode_id kind summary content session_id project scope facts entities questions title status is_lowered "
-    "valid_from_ms valid_to_ms superseded_by created_at_ms kept_at_ms slot stable_id".split()
-)
-#: Extractor of a memory from someone else's export.
-_EXTRACTOR = "import"
 #: Maximum number of unusable parts that a report lists.
 MAX_PROBLEMS = 50
 
@@ -311,18 +307,37 @@ class _Importer:
 
     def take(self, batch: Iterable[Incoming], *, is_dry: bool) -> None:
         """Add a batch from the file in one transaction, or only count the outcomes that this would have."""
-        cleaned = [self._clean(self._as_received(item)) if isinstance(item, IncomingMemory) else item for item in batch]
+        cleaned = [
+            (item, self._clean(self._as_received(item)) if isinstance(item, IncomingMemory) else item)
+            for item in batch
+            if not self._is_known(item)
+        ]
         with contextlib.nullcontext() if is_dry else self._store.transaction() as tx:
-            for item in cleaned:
+            for told, item in cleaned:
                 if isinstance(item, Unusable):
                     self._note_problem(item)
                 elif isinstance(item, IncomingMemory):
-                    self._take_memory(tx, item)
+                    assert isinstance(told, IncomingMemory)
+                    self._take_memory(tx, item, told)
+                elif not self._is_own(item):
+                    self._report.remarks += (_not_forgotten_here(len(item.tombstones)),)
                 elif tx is not None:
                     self._report.tombstones += carry_harmless_tombstones(tx, item.tombstones)
 
-    def _take_memory(self, tx: Tx | None, item: IncomingMemory) -> None:
-        outcome = self._outcome(item)
+    def _is_known(self, item: Incoming) -> bool:
+        """Return True, and count it, if a memory is stored under its own id. Redacting it again would take long."""
+        if not isinstance(item, IncomingMemory):
+            return False
+        kept_as = item.memory.episode_id
+        if item.record is not None and not self._is_own(item):
+            kept_as = id_of_foreign(kept_as)
+        if memory_records.find_memory(self._store, kept_as) is None:
+            return False
+        self._report.counts[Outcome.KNOWN] += 1
+        return True
+
+    def _take_memory(self, tx: Tx | None, item: IncomingMemory, told: IncomingMemory) -> None:
+        outcome = self._outcome(told, item)
         self._report.counts[outcome] += 1
         if outcome is not Outcome.ADDED:
             return
@@ -343,21 +358,36 @@ class _Importer:
                 assert run is not None
                 memory_history.update_run(tx, run, position="", report=self._facts(), state="done")
 
-    def _outcome(self, incoming: IncomingMemory) -> Outcome:
-        store, memory = self._store, incoming.memory
-        uuids = [entry.uuid for entry in incoming.evidence]
+    def _outcome(self, told: IncomingMemory, item: IncomingMemory) -> Outcome:
+        """Return what becomes of a memory.
+
+        Args:
+            told: as it is in the file. What it says about ids can at most keep the memory from being added.
+            item: as it is to be stored.
+        """
+        store, memory = self._store, told.memory
+        uuids = [entry.uuid for entry in told.evidence]
+        names = {memory.episode_id, item.memory.episode_id}
         again = {memory.slot or "", memory.stable_id} - {""}
-        if memory.episode_id in self._seen or memory_records.find_memory(store, memory.episode_id) is not None:
+        if names & self._seen or any(memory_records.find_memory(store, name) is not None for name in names):
             return Outcome.KNOWN
-        if is_named_by_tombstone(store, memory.episode_id, memory.slot, uuids, memory.source, with_purged=False):
+        as_foreign = "" if told.record is None else id_of_foreign(memory.episode_id)
+        earlier = memory_records.find_memory(store, as_foreign)
+        if earlier and (earlier.summary, earlier.content) == (item.memory.summary, item.memory.content):
+            # The same words came before, when the user had not said that they are theirs.
+            return Outcome.KNOWN
+        gone = names if told.record is None or is_proven(store, told.record) else names | {as_foreign}
+        if any(
+            is_named_by_tombstone(store, name, memory.slot, uuids, memory.source, with_purged=False) for name in gone
+        ):
             return Outcome.FORGOTTEN
-        if not self._is_own(incoming) and self._is_text_forgotten(incoming):
+        if not self._is_own(told) and self._is_text_forgotten(item):
             return Outcome.FORGOTTEN
         if self._seen & again or (memory.slot and memory_records.memory_by_slot(store, memory.slot) is not None):
             return Outcome.KNOWN
         if memory.stable_id and has_stable_id(store, memory.stable_id):
             return Outcome.KNOWN
-        self._seen |= {memory.episode_id, *again}
+        self._seen |= names | again
         return Outcome.ADDED
 
     def _is_text_forgotten(self, incoming: IncomingMemory) -> bool:
@@ -380,7 +410,8 @@ class _Importer:
             names = () if incoming.place is None else (incoming.place.name,)
             texts = (clean.title, clean.summary, clean.content, *clean.facts, *clean.questions)
             reason = clean.suspect or why_any_suspect(texts, (*clean.entities, *names)) or ""
-            clean = dataclasses.replace(clean, suspect=reason, scope=Scope.PROJECT if reason else clean.scope)
+            scope, content = Scope.PROJECT if reason else clean.scope, clean.content[:MAX_FOREIGN_CONTENT]
+            clean = dataclasses.replace(clean, suspect=reason, scope=scope, content=content)
         return dataclasses.replace(
             incoming,
             memory=clean,
@@ -412,19 +443,26 @@ class _Importer:
         """Return an id; "" if it contains a secret, since two ids could become equal once redacted."""
         return text if self._clean_name(text) == text else ""
 
-    def _is_own(self, memory: IncomingMemory) -> bool:
-        return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
+    def _is_own(self, item: IncomingMemory | IncomingTombstones) -> bool:
+        return item.record is not None and (self._is_mine or is_proven(self._store, item.record))
 
     def _as_received(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory as it is to be stored: only the user's own keeps its voice, pin, times and history."""
+        """Return a memory as it is to be stored: only the user's own keeps its ids, voice, pin, times and history."""
         memory = incoming.memory
         if self._is_own(incoming):
             return incoming
         if incoming.record is not None:
-            memory = Memory(**{name: getattr(memory, name) for name in _SAID}, extractor=_EXTRACTOR)
+            memory = said_by_others(memory)
+            incoming = dataclasses.replace(incoming, evidence=())
+            if memory_records.find_memory(self._store, memory.superseded_by) is not None:
+                # No memory of the user's becomes the successor of somebody else's.
+                memory = dataclasses.replace(memory, status=Status.ARCHIVED, superseded_by="")
+            elif memory.superseded_by:
+                memory = dataclasses.replace(memory, superseded_by=id_of_foreign(memory.superseded_by))
+        memory = bounded(memory)
         is_project = memory.scope is Scope.PROJECT or not self._is_global
         now_ms = max(self._store.now_ms(), SYSTEM_CLOCK.now_ms())
-        past = {name: min(at_ms, now_ms) for name in _TIMES if (at_ms := getattr(memory, name)) is not None}
+        past = {name: max(0, min(at_ms, now_ms)) for name in _TIMES if (at_ms := getattr(memory, name)) is not None}
         scope = Scope.PROJECT if is_project else Scope.GLOBAL
         # A memory that someone else judged wrong is archived, without keeping the user from saying the same thing.
         status = Status.ARCHIVED if memory.is_lowered else memory.status
@@ -484,6 +522,11 @@ class _Importer:
         }
 
 
+def _not_forgotten_here(count: int) -> str:
+    forgotten = number_of(count, "item")
+    return f"Left out: {forgotten} that somebody forgot in the memory of this export; with --mine, they count here too"
+
+
 #: Fields in a step of the history that are ids or paths, and the list of entries of evidence.
 _NAMING_FIELDS = frozenset({"slot", "stable_id", "session_id", "project_identity", "entries"})
 
@@ -493,7 +536,7 @@ def _redacted(value: Any, redact: Redact) -> Any:
     if isinstance(value, StrEnum):
         return value
     if isinstance(value, str):
-        return redact(value)
+        return redact(value) if value else value
     if isinstance(value, Mapping):
         return {redact(name): _redacted(inner, redact) for name, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -17,9 +17,9 @@ from typing import Any
 from engram.enums import Importance, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.exchange import export
-from engram.exchange.exchange_records import Incoming, IncomingMemory, Place, Unusable, derived_ids
+from engram.exchange.exchange_records import Incoming, IncomingMemory, Place, Unusable, derived_ids, fitting_texts
 from engram.exchange.exchange_records import Source as FileSource
-from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.rescue.foreign_database import ForeignDatabase, ForeignRow, reading_foreign
 from engram.notes.note_index import MAX_NOTE_BYTES, cut_markdown
 from engram.paths import is_session_id, user_home
@@ -82,15 +82,6 @@ def time_ms(value: object) -> int | None:
 def count_of(value: object) -> int:
     """Return ``value`` as a count; 0 if it is negative, not a number, or larger than any real count."""
     return int(value) if isinstance(value, int | float) and 0 <= value <= MAX_INTEGER else 0
-
-
-def fitting_texts(summary: str, content: str) -> tuple[str, str]:
-    """Return a summary and content of valid length. If the summary is too long, the content keeps all of it."""
-    line = " ".join(summary.split())
-    if len(line) <= MAX_SUMMARY_CHARACTERS:
-        return line, content
-    whole = content if line in " ".join(content.split()) else f"{summary}\n\n{content}"
-    return f"{line[: MAX_SUMMARY_CHARACTERS - 1]}…", whole
 
 
 # -- Memories of claude-mem (github.com/thedotmack/claude-mem), from any version of its SQLite database.

@@ -145,7 +145,7 @@ def test_an_exported_memory_keeps_its_agent(
     run("export", "--output", str(tmp_path / "memories.jsonl"), as_json=False)
 
     monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "other home"))
-    run("import", str(tmp_path / "memories.jsonl"))
+    run("import", "--mine", str(tmp_path / "memories.jsonl"))
 
     with open_store(Home(default_home()).memory_db) as store:
         session = find_session(store, sessions.id_of("one"))

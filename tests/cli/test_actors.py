@@ -231,11 +231,17 @@ def test_an_import_is_the_users(
 ) -> None:
     file = tmp_path / "memories.jsonl"
     run("export", "--output", str(file))
-    episode_id = json.loads(file.read_text().splitlines()[0])["id"]
+    exported = [json.loads(line) for line in file.read_text().splitlines()]
     monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "other"))
 
     run("import", str(file), *more)
+    run("export", "--output", str(tmp_path / "again.jsonl"))
 
+    imported = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines()]
+    assert [line["summary"] for line in imported] == [line["summary"] for line in exported]
+    episode_id = imported[0]["id"]
+    # An id is a claim, too.
+    assert (episode_id == exported[0]["id"]) is bool(more)
     history = run_json("expand", episode_id)["history"]
     # What somebody else's file says of its past is not this user's.
     before = [("extract", "rules")] if more else []
