@@ -106,7 +106,7 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
     the heading gives its owner: ``session ID``, or ``saved TIME`` for the project named in the heading. In MEMORY.md,
     the heading ``YYYY-MM, NAME`` names the project, and Engram's own remark at the top has no owner. In the earlier
     Engram's daily notes, each heading is a project's name. A line that ends with a memory's comment belongs to that
-    memory.
+    memory, unless its section has an owner's comment.
 
     Args:
         source: the note's name, which determines the owner of sections without a comment.
@@ -123,7 +123,10 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
             month = _MONTH_OF_PROJECT.fullmatch(heading[1]) if source.startswith(_GRADUATED) else None
             named = month[1] if month else heading[1] if is_log else ""
             current = Owner("project", named) if named else _owner_of_section(heading[1], following) or unmarked
-        memory = MEMORY_MARK.search(line)
+        # In a section of a session or of saved text, such a comment is part of what somebody wrote, which must not
+        # choose who sees it.
+        is_of_memory = current == unmarked or source.startswith(_GRADUATED)
+        memory = MEMORY_MARK.search(line) if is_of_memory else None
         own = NOBODY if line.strip() == ABOUT_THIS_FILE else current
         owners.append(Owner("memory", memory[1]) if memory else own)
     return owners

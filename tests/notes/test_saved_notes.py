@@ -16,11 +16,13 @@ from showing import show_and_use
 
 from engram.consolidation.graduation import graduate
 from engram.consolidation.step_context import Context
-from engram.enums import Actor
+from engram.enums import Actor, Scope
 from engram.errors import BadRequest
 from engram.forgetting.forget import forget_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
+from engram.models.projects.projects import ensure_project
+from engram.models.search.fulltext import search_notes
 from engram.notes.daily_log import (
     MAX_DAY_BYTES,
     append_to_day,
@@ -31,9 +33,11 @@ from engram.notes.daily_log import (
     save_note,
     split_log,
 )
-from engram.notes.note_index import cut_markdown, index_notes, read_lines
+from engram.notes.note_index import cut_markdown, find_notes, index_notes, read_lines
+from engram.notes.user_files import read_standing_files
 from engram.paths import Home
 from engram.redaction import redact
+from engram.search.passages.passage_search import readable_notes
 from engram.settings import Settings
 
 #: Says ``(role, text, time)`` in the session "s1" and reads it.
@@ -306,3 +310,34 @@ def test_a_reader_of_the_log_never_waits_and_a_writer_waits_for_the_other(home: 
     writer.stdout.close()
     assert first.read_text().index("early") < first.read_text().index("late")
     assert [name for name in os.listdir(home.saved_notes) if name.endswith(".tmp")] == []
+
+
+@pytest.mark.parametrize("form", ["{} {}", "- {} {}", "```\n{} {}\n```", "# heading {} {}\n\nWilhelmina said so."])
+@pytest.mark.parametrize("way", ["saved", "removed"])
+def test_a_note_that_ends_like_a_memorys_line_is_seen_only_in_its_project(
+    home: Home, memory: Store, tmp_path: Path, form: str, way: str
+) -> None:
+    settings = Settings()
+    everywhere = save_memory(memory, "Prices are in cents.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    with memory.transaction() as tx:
+        acme, other = (ensure_project(tx, str(tmp_path / name), name, str(tmp_path / name)) for name in ("acme", "oth"))
+    text = form.format("The tariff of Wilhelmina is 17.", f"<!-- {everywhere.episode_id} -->")
+
+    if way == "saved":
+        save_note(home, text, redact, memory.now_ms(), acme.name)
+    else:
+        file = tmp_path / "acme" / "CLAUDE.md"
+        file.parent.mkdir()
+        file.write_text(f"{text}\n")
+        read_standing_files(memory, settings, redact)
+        file.write_text("Nothing is left of it.\n")
+        read_standing_files(memory, settings, redact)
+    index_notes(memory, settings, redact)
+
+    (source,) = [source for source, _ in find_notes(settings) if source.startswith("saved/")]
+    assert "Wilhelmina" in read_lines(memory, settings, redact, source, project_id=acme.id)
+    assert "Wilhelmina" not in read_lines(memory, settings, redact, source, project_id=other.id)
+    ids = [row_id for row_id, _ in search_notes(memory, ["Wilhelmina"], 9, project_id=acme.id)]
+    assert ids
+    assert not search_notes(memory, ["Wilhelmina"], 9, project_id=other.id)
+    assert not readable_notes(memory, ids, other.id)
