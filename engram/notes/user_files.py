@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,8 @@ _FOLDER, _IS_ENABLED = "autoMemoryDirectory", "autoMemoryEnabled"
 def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
     """Return the folder of a project's auto memory, or that of the auto memory that all projects share.
 
-    A project's own settings take precedence over the user's.
+    A project's own settings take precedence over the user's. The shared ones may come with a clone, so the folder that
+    they name counts only within the project.
 
     Args:
         root: the project's folder; None for the shared auto memory.
@@ -56,9 +57,9 @@ def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
     enabled = next((file[_IS_ENABLED] for file in (*own, user) if _IS_ENABLED in file), True)
     if enabled is False:
         return None
-    for file in own:
+    for file, is_shared in zip(own, (False, True), strict=True):
         folder = _named(file, root)
-        if folder is not None:
+        if folder is not None and (not is_shared or _is_within(folder, root)):
             return folder
     if _named(user, user_home()) is not None:
         return None
@@ -89,6 +90,10 @@ def _named(settings: dict[str, Any], base: Path) -> Path | None:
     return base / os.path.expanduser(named)
 
 
+def _is_within(path: Path, folder: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
 def _settings(path: Path) -> dict[str, Any]:
     try:
         # Links are followed, as Claude Code does.
@@ -102,7 +107,8 @@ def _settings(path: Path) -> dict[str, Any]:
 #
 # They are CLAUDE.md (the user's, the project's and nested ones), CLAUDE.local.md, files that these import with
 # ``@path``, rules files, and Claude Code's auto memory. Text that is removed from a file is saved as a note, so that it
-# can still be found.
+# can still be found. Files of a project may come with a clone, and then name or link to any file on this machine, such
+# as another project's; only those in the project's own folders are read.
 
 logger = logging.getLogger(__name__)
 
@@ -232,12 +238,33 @@ def _plain(text: str) -> str:
 def _files_of(store: Store, settings: Settings, owner: ProjectRow | None) -> Iterator[tuple[str, Path]]:
     """Yield ``(name, path)`` for a project's files, or for those that apply everywhere, and for their imports."""
     count = 0
+    own = None if owner is None else list(_own_folders(settings, Path(owner.root)))
+
+    def may_read(path: Path) -> bool:
+        return own is None or any(
+            _is_within(path, folder) and not (kept_out and _is_within(path, folder / kept_out))
+            for folder, kept_out in own
+        )
+
     for name, path in _entry_files(store, settings, owner):
-        for imported_name, imported in _with_imports(name, path, MAX_IMPORT_DEPTH):
+        for imported_name, imported in _with_imports(name, path, MAX_IMPORT_DEPTH, may_read):
             count += 1
             if count > MAX_FILES:
                 return
             yield imported_name, imported
+
+
+def _own_folders(settings: Settings, root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the folders from which a project's files may come, each with the name of one in it that they may not.
+
+    They may import the user's files in Claude Code's folder, but not other projects' memories there.
+    """
+    yield root, ""
+    for claude in settings.all_claude_folders:
+        yield claude, "projects"
+        own_memory = auto_memory_folder(claude, root)
+        if own_memory is not None:
+            yield own_memory, ""
 
 
 def _entry_files(store: Store, settings: Settings, owner: ProjectRow | None) -> Iterator[tuple[str, Path]]:
@@ -270,8 +297,8 @@ def _markdown(folder: Path, prefix: str) -> Iterator[tuple[str, Path]]:
         yield f"{prefix}/{path.relative_to(folder).as_posix()}", path
 
 
-def _with_imports(name: str, path: Path, depth: int) -> Iterator[tuple[str, Path]]:
-    if not os.path.isfile(path):
+def _with_imports(name: str, path: Path, depth: int, may_read: Callable[[Path], bool]) -> Iterator[tuple[str, Path]]:
+    if not os.path.isfile(path) or not may_read(path):
         return
     yield name, path
     data = read_regular(path, MAX_FILE_BYTES) if depth else None
@@ -280,4 +307,4 @@ def _with_imports(name: str, path: Path, depth: int) -> Iterator[tuple[str, Path
     for target in _IMPORT.findall(_CODE.sub("", data.decode("utf-8", "replace"))):
         imported = Path(os.path.normpath(path.parent / os.path.expanduser(target)))
         if imported != path:
-            yield from _with_imports(target, imported, depth - 1)
+            yield from _with_imports(target, imported, depth - 1, may_read)

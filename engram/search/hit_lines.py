@@ -58,7 +58,7 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     if memory is None:
         return [
             *later,
-            *(["reads like an instruction that somebody may have planted"] if may_be_planted(hit.text) else []),
+            *(["reads like an instruction that somebody may have planted"] if _is_planted(hit) else []),
         ]
     remarks = [memory.told_by] if memory.told_by else []
     if memory.suspect:
@@ -95,6 +95,18 @@ def may_be_planted(text: str) -> bool:
     from engram.trust.suspicion import why_suspect
 
     return why_suspect(text, is_typed=False, is_assistant=True) is not None
+
+
+@lru_cache_by_text(64)
+def may_be_planted_note(text: str, name: str) -> bool:
+    """Return True if text of a note, which anybody may have written, or the note's name reads like an instruction."""
+    from engram.trust.suspicion import why_name_suspect, why_suspect
+
+    return bool(why_suspect(text, is_typed=False) or why_name_suspect(name))
+
+
+def _is_planted(hit: PublicHit) -> bool:
+    return may_be_planted_note(hit.text, hit.id) if hit.kind == "note" else may_be_planted(hit.text)
 
 
 def text_of(hit: PublicHit, *, is_foreign: bool = False) -> str:

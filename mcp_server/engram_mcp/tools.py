@@ -128,7 +128,8 @@ def get(
         text = read_lines(
             store, access.settings, partial(access.redact, store), source, start, lines, project_id=view.project_id
         )
-        return (fence_safe(text, keep_lines=True) or "(no lines there)") + answers.tail(view.note)
+        printed = fence_safe(text, keep_lines=True)
+        return (f"{answers.NOTE_HEADING}\n{printed}" if printed else "(no lines there)") + answers.tail(view.note)
 
 
 def save(

@@ -262,3 +262,63 @@ def test_of_a_long_file_that_is_deleted_every_paragraph_is_kept(store: Store, se
     saved = "".join(note.read_text() for note in settings.places.saved_notes.glob("*.md"))
     assert all(rule in saved for rule in rules)
     assert saved.count("x") == 45_000
+
+
+TARIFF = "The tariff of Wilhelmina is seventeen."
+
+
+@pytest.mark.parametrize("way", ["../acme/terms.md", "absolute", "~", "memory", "link", "folder", "settings", "nested"])
+def test_files_of_a_clone_bring_in_nothing_of_another_project(
+    store: Store, settings: Settings, project: ProjectRow, root: Path, way: str
+) -> None:
+    acme = root.parent / "acme"
+    write(acme / "terms.md", TARIFF)
+    write(Path.home() / "terms.md", TARIFF)
+    write(settings.claude_folder / "projects" / "-acme" / "memory" / "terms.md", TARIFF)
+    write(root / "docs" / "more.md", f"@{acme}/terms.md")
+    imported = {
+        "absolute": f"{acme}/terms.md",
+        "~": "~/terms.md",
+        "memory": f"{settings.claude_folder}/projects/-acme/memory/terms.md",
+        "link": "linked/terms.md",
+        "nested": "docs/more.md",
+    }.get(way, way)
+    write(root / "CLAUDE.md", f"The build needs clang and ninja.\n\n@{imported}")
+    if way in ("link", "folder"):
+        (root / "linked").symlink_to(acme)
+        (root / ".claude").mkdir(exist_ok=True)
+        (root / ".claude" / "rules").symlink_to(acme)
+    if way == "settings":
+        write(root / ".claude" / "settings.json", json.dumps({"autoMemoryDirectory": str(acme)}))
+
+    for text in ("", "Nothing is left."):
+        if text:
+            write(root / "CLAUDE.md", text)
+        read(store, settings)
+        assert not [file for file in list_standing_files(store) if TARIFF in file.text]
+    saved = "".join(path.read_text() for path in settings.places.saved_notes.glob("*.md"))
+    assert "clang and ninja" in saved
+    assert TARIFF not in saved
+
+
+def test_a_project_may_import_the_users_own_instructions(
+    store: Store, settings: Settings, project: ProjectRow, root: Path
+) -> None:
+    write(settings.claude_folder / "mine.md", TARIFF)
+    write(root / "CLAUDE.md", f"The build needs clang.\n\n@{settings.claude_folder}/mine.md")
+
+    read(store, settings)
+
+    assert standing_text(store, project.id).file_saying(TARIFF) == f"{settings.claude_folder}/mine.md"
+
+
+def test_the_users_local_settings_may_name_any_folder(
+    store: Store, settings: Settings, project: ProjectRow, root: Path
+) -> None:
+    write(root.parent / "memories" / "terms.md", TARIFF)
+    local = root / ".claude" / "settings.local.json"
+    write(local, json.dumps({"autoMemoryDirectory": str(root.parent / "memories")}))
+
+    read(store, settings)
+
+    assert standing_text(store, project.id).file_saying(TARIFF) == "auto memory/terms.md"
