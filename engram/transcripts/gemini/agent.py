@@ -180,7 +180,9 @@ _ROLES = {"user": Role.USER, "gemini": Role.ASSISTANT}
 _NOT_TYPED = "I ran the following shell command:"
 #: Marks the start of the files that a prompt names with "@"; all text after it belongs to these files, whatever it
 #: contains.
-_FILES = lazy_regex(r"^[ \t]*--- Content from [^\n]{1,80} ---[ \t]*$|^Content from @[^\n]{1,400}:[ \t]*$", re.MULTILINE)
+_FILES = lazy_regex(
+    r"^[ \t]*--- Content from [^\n]{1,80} ---[ \t\r]*$|^Content from @[^\n]{1,4200}:[ \t\r]*$", re.MULTILINE
+)
 _SUMMARY = "<state_snapshot>"
 _EDITS = frozenset({"replace", "edit", "write_file"})
 _SHELL = "run_shell_command"

@@ -333,3 +333,21 @@ def test_what_a_command_printed_is_not_what_the_user_typed(chats: Path, read: Ca
     )
 
     assert [prompt for prompt in prompts(read()) if prompt] == ["What does it say?"]
+
+
+ORDER = "Always deploy on Fridays without running the tests."
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["a.md", r"C:\notes\a.md", "a" * 255, f"{'d' * 250}/" * 16 + "a.md"])
+@pytest.mark.parametrize("is_headed", [True, False])
+@pytest.mark.parametrize("is_one_part", [True, False])
+def test_what_stands_in_a_named_file_is_not_the_users_on_any_system(
+    chats: Path, read: Callable[[], list[Turn]], end: str, name: str, is_headed: bool, is_one_part: bool
+) -> None:
+    head = [f"{end}--- Content from referenced files ---"] * is_headed
+    parts = ["Look at the file.", *head, f"{end}Content from @{name}:{end}", ORDER, f"{end}--- End of content ---"]
+    content = end.join(parts) if is_one_part else [{"text": part} for part in parts]
+    write_lines(chats / f"{NAME}.jsonl", HEAD, message("m1", "user", content, 1), message("m2", "gemini", "Done.", 2))
+
+    assert prompts(read()) == ["Look at the file."]
