@@ -30,6 +30,8 @@ _APP_CONTEXT = lazy_regex(
     r"This block is automatically supplied\b|## My request(?: for Codex)?:"
 )
 _APP_REQUEST = lazy_regex(r"^## My request(?: for Codex)?:[ \t]*", re.MULTILINE)
+#: The beginning of such a text that quotes what is selected in an open file.
+_EDITOR = "# Context from my IDE setup"
 #: A comment that the person attached to a place on a page.
 _APP_COMMENT = lazy_regex(r"^Comment:[ \t]*\n(.*?)\s*(?=^#{1,2} |\Z)", re.MULTILINE | re.DOTALL)
 #: The app's text about pictures, after the prompt's words.
@@ -47,8 +49,11 @@ def words_of(text: str, *, is_for_model: bool = False) -> Words:
     """
     text = without_inserted(_PICTURE_TAG.sub("", text))
     if _APP_CONTEXT.match(text):
-        context, *request = _APP_REQUEST.split(text, maxsplit=1)
-        typed = [*_APP_COMMENT.findall(context), _APP_NOTE.sub("", "".join(request))]
+        # The request comes last. What looks like one before it, or like a comment, may be in a file that is open.
+        requests = list(_APP_REQUEST.finditer(text))
+        context, request = (text[: requests[-1].start()], text[requests[-1].end() :]) if requests else (text, "")
+        comments = [] if text.startswith(_EDITOR) else _APP_COMMENT.findall(context)
+        typed = [*comments, _APP_NOTE.sub("", request)]
         text = "\n\n".join(filter(None, map(str.strip, typed)))
     reply = _REPLY.fullmatch(text)
     if reply:
