@@ -19,7 +19,7 @@ from engram.setup.agents.registered import find_registrations, read_documents
 from engram.setup.edits.journal import folder_of, load_journal
 from engram.setup.installing.install_plan import plan_installation, preview
 from engram.setup.installing.install_uninstall import install_steps, uninstall
-from engram.setup.installing.stray import find_stray
+from engram.setup.installing.stray import find_leftovers, find_stray
 from engram.setup.old_engram.find import EarlierEngram
 from engram_hooks.block import settings_block
 
@@ -279,6 +279,25 @@ def test_without_a_journal_uninstall_finds_ours_by_its_own_name_alone(desk: Desk
     assert desk.servers() == {"engram": THEIRS}
     assert desk.allowed() == ["mcp__engram"]
     assert tomllib.loads((desk.settings.codex_folder / "config.toml").read_text()) == tomllib.loads(CODEX_THEIRS)
+
+
+@pytest.mark.parametrize("is_read_only", [False, True])
+def test_a_rule_that_the_user_wrote_stays(desk: Desk, is_read_only: bool) -> None:
+    rules = desk.write(
+        desk.settings.claude_folder / "settings.json", {"permissions": {"allow": ["mcp__plugin_engram_engram"]}}
+    )
+    assert find_leftovers(desk.settings).files == {}
+    assert find_stray(desk.settings, []) is None
+    desk.install(claude=NEW_CLAUDE)
+    if is_read_only:
+        shutil.rmtree(folder_of(desk.settings.places))
+        rules.chmod(0o400)
+    before = rules.read_bytes()
+
+    uninstall(desk.settings.places, stray=find_stray(desk.settings, []))
+
+    assert rules.read_bytes() == before
+    assert not (desk.settings.claude_folder / "skills" / "engram").exists()
 
 
 @pytest.mark.parametrize(

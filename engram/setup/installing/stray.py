@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -119,32 +120,34 @@ def _own_file(path: Path, step: str) -> FileRecord:
 
 def _settings_files(settings: Settings, problems: list[str]) -> Iterator[FileRecord]:
     path, servers = settings.claude_folder / "settings.json", claude_json(settings)
-    document = _read_document(path, problems)
-    hooks = without_our_hooks(document)
+    document, server_document = _read_document(path, problems), _read_document(servers, problems)
+    hooks, statusline = without_our_hooks(document).drop, without_our_statusline(document)
+    ours, known = our_server_names(server_document.get("mcpServers")), read_documents(settings.claude_folder)
+    # Nothing shows that Engram wrote a rule on its own, or one in a file that it would not have changed.
+    may_have_written = path.is_file() and path.stat().st_mode & stat.S_IWUSR
+    is_connected = is_ours(known.skills_manifest) or ours or hooks or statusline
+    names = [NAME, known.plugin_name, *ours] if is_connected and may_have_written else []
     permissions = document.get("permissions")
     allowed = permissions.get("allow") if isinstance(permissions, dict) else None
-    server_document = _read_document(servers, problems)
-    taken = other_servers(server_document)
-    names = [
-        NAME,
-        read_documents(settings.claude_folder).plugin_name,
-        *our_server_names(server_document.get("mcpServers")),
-    ]
-    rules = [
+    entries = tuple(
+        JsonEntry(("permissions", "allow"), rule, is_item=True)
+        for rule in _rules(names, other_servers(server_document))
+        if isinstance(allowed, list) and rule in allowed
+    )
+    of_settings = JsonEdit(drop=(*hooks, *entries, *statusline))
+    for file, edit in ((path, of_settings), (servers, without_our_server(server_document))):
+        if edit.drop:
+            yield _edited_file(file, "settings", _without_entries(edit))
+
+
+def _rules(names: Iterable[str], taken: Collection[str]) -> list[str]:
+    """Return the permission rules of Engram's plugin and server, except those for other programs' servers."""
+    return [
         permission_rule(name, is_plugin=is_plugin)
         for name in dict.fromkeys(names)
         for is_plugin in (True, False)
         if is_plugin or name not in taken
     ]
-    entries = tuple(
-        JsonEntry(("permissions", "allow"), rule, is_item=True)
-        for rule in rules
-        if isinstance(allowed, list) and rule in allowed
-    )
-    entries += without_our_statusline(document)
-    for file, edit in ((path, JsonEdit(drop=(*hooks.drop, *entries))), (servers, without_our_server(server_document))):
-        if edit.drop:
-            yield _edited_file(file, "settings", _without_entries(edit))
 
 
 def _codex(settings: Settings, problems: list[str]) -> Iterator[FileRecord]:
