@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError, SettingsError
-from engram.paths import Home, check_private
-from engram.settings import Settings, fault_of_format, load, parse_value, read_config
+from engram.paths import Home, absolute_path, check_private
+from engram.settings import FOLDER_LISTS, Settings, fault_of_format, load, parse_value, read_config
 from engram.system.atomic import locked_folder, make_private_folder, write_target
 from engram.trust.display import nearest_names
 
@@ -35,10 +35,18 @@ def set_value(home: Path, name: str, text: str) -> Any:
     value = parse_value(name, text)
     if fault := fault_of_format(name, value):
         raise SettingsError(fault)
+    for folder in folders_of(name, value):
+        if folder.exists() and not folder.is_dir():
+            raise SettingsError(f"{folder} is a file; {name} takes {'folders' if name in FOLDER_LISTS else 'a folder'}")
     load({_PLACE: str(home), name: text}, environ={})
     plain = str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
     _edit(home, name, plain)
     return value
+
+
+def folders_of(name: str, value: Any) -> list[Path]:
+    """Return the folders that the value of a setting names; none for a setting of another kind."""
+    return [value] if isinstance(value, Path) else list(map(absolute_path, value)) if name in FOLDER_LISTS else []
 
 
 def unset_value(home: Path, name: str) -> bool:

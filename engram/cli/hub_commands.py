@@ -26,18 +26,18 @@ from engram.hub.client.membership import (
     list_unknown,
     make_code,
     move_hub,
+    require_sealed,
     require_server,
-    require_space,
     rotate_key,
 )
 from engram.hub.protocol.requests import code_text, new_code, phrase_of
 from engram.ingest.session_project import named_project
 from engram.models.engine.transaction import Store
-from engram.models.hub.spaces import Server, server_by_id
+from engram.models.hub.spaces import Server
 from engram.models.projects.project_folders import check_merge, merge_projects
 from engram.models.projects.projects import PLACEHOLDER
 from engram.reports.hub_report import HubReport, report_hubs
-from engram.trust.display import number_of
+from engram.trust.display import as_arguments, number_of
 
 if TYPE_CHECKING:
     from engram.hub.server.hub_database import Database
@@ -462,11 +462,12 @@ def key(workspace: Workspace, space: str, show: bool, rotate: bool, yes: bool, a
 
 
 def _newest_key(workspace: Workspace, store: Store, name: str) -> bytes:
-    space = require_space(store, name)
-    server = None if space.server_id is None else server_by_id(store, space.server_id)
-    keys = {} if server is None else Keyring(workspace.places.hub_keys).keys(server.url, space.ns_id)
+    space, server = require_sealed(store, name)
+    keys = Keyring(workspace.places.hub_keys).keys(server.url, space.ns_id)
     if not keys:
-        raise BadRequest(f"{name} has no key on this machine")
+        raise BadRequest(
+            f"{name} has no key on this machine: `engram hub key {as_arguments(name)}` asks for its phrase"
+        )
     return list(keys.values())[-1]
 
 

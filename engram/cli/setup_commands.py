@@ -17,7 +17,7 @@ from engram.cli import options
 from engram.cli.options import DefaultGroup, as_typed, confirm, if_stopped, json_command, tell, yes_option
 from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, advise, restart_with_settings
-from engram.config_file import no_setting, set_value, unset_value
+from engram.config_file import folders_of, no_setting, set_value, unset_value
 from engram.errors import BadRequest, InstallError, NotFound, SettingsError, StoreError
 from engram.hub.client.folder_files import folder_of, is_folder
 from engram.models.hub.spaces import list_servers
@@ -28,7 +28,7 @@ from engram.reports.engram_checks import find_missing
 from engram.reports.health import home_bytes
 from engram.reports.processes import is_held
 from engram.reports.settings_report import default_of, explained_settings, plain_settings, plain_value, shown_value
-from engram.settings import FOLDER_LISTS, MODEL_EXTRACTORS, Loaded, Settings, load
+from engram.settings import MODEL_EXTRACTORS, Loaded, Settings, load
 from engram.setup.agents.plugin import other_files
 from engram.setup.agents.registered import (
     MARKETPLACE,
@@ -455,10 +455,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
         click.echo(f"{setting} = {shown_value(plain_value(stored)) or 'none'}")
     _note_override(workspace, setting)
     _note_missing(workspace, setting)
-    folders = [stored] if isinstance(stored, Path) else []
-    if setting in FOLDER_LISTS:
-        folders = list(map(absolute_path, stored))
-    for folder in folders:
+    for folder in folders_of(setting, stored):
         if not folder.is_dir():
             say(f"Note: there is no folder {folder} yet.", err=True)
     restart_with_settings(workspace)
@@ -478,7 +475,8 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
         print_json({"setting": setting, "was_set": was_set})
     elif setting in plain_settings(Settings()):
         default = default_of(setting).replace("`", "")
-        say(f"{setting} has its default again: {default}" if was_set else f"{setting} was not set. Default: {default}")
+        told = f"has its default again: {default}" if was_set else f"was not set. Default: {default}"
+        say(f"{setting} is empty{' again' * was_set}." if default == "none" else f"{setting} {told}")
     else:
         say(f"{setting} is no longer in config.toml.")
     _note_override(workspace, setting)

@@ -16,7 +16,7 @@ from engram.cli.workspace import Workspace, advise
 from engram.errors import BadRequest, HubError, NotFound
 from engram.hub.client.folder_files import GIT, folder_of
 from engram.hub.client.join_folder import begins_git, join_folder, look_into, uses_git
-from engram.hub.client.membership import Joined
+from engram.hub.client.membership import NOT_JOINED, Joined
 from engram.hub.client.rounds import Round, sync_all
 from engram.hub.protocol.requests import key_of
 from engram.log import start_logging
@@ -59,7 +59,7 @@ def sync_now(workspace: Workspace, as_json: bool) -> None:
     """
     with workspace.store() as store:
         if not report_hubs(store):
-            raise NotFound("no hub has been joined yet; `engram hub join URL CODE` joins one")
+            raise NotFound(NOT_JOINED)
         rounds = sync_once(workspace, store, is_quiet=as_json)
     workspace.wake_worker()
     _print_rounds(rounds, as_json=as_json)
@@ -220,7 +220,7 @@ def sync(
     refuse_vault(workspace)
     with workspace.store() as store:
         if folder is None and not list_servers(store):
-            raise NotFound("no folder or hub has been joined; `engram sync DIR` uses a folder as the hub")
+            raise NotFound(NOT_JOINED)
         if folder is None and with_git is not None:
             raise click.UsageError("--git and --no-git require DIR")
         facts: dict[str, Any] = {}

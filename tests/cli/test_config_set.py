@@ -554,6 +554,10 @@ def test_a_setting_is_explained_in_the_words_of_its_reference(home: Home) -> Non
     assert said.startswith("bites = 2 (from config.toml; default: 3)\n\nMaximum number of bites for one prompt")
     assert invoke(home, "get", "bites")[1] == invoke(home, "bites")[1] == "2\n"
     assert "bites has its default again: 3" in invoke(home, "unset", "bites")[1]
+    assert [invoke(home, *words)[1] for words in (("set", "exclude", "~/diary"), ("unset", "exclude"))][1] == (
+        "exclude is empty again.\n"
+    )
+    assert invoke(home, "unset", "exclude")[1] == "exclude is empty.\n"
     assert "config explain NAME" in invoke(home)[1]
     assert invoke(home, "explain", "nosuch")[0] == 1
 

@@ -186,7 +186,12 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("--home", "/nosuch", "--claude-folder", "/nosuch2", "status"), 1, "there is no folder /nosuch2"),
     (("service", "run", "nosuch"), 2, "'worker', 'watcher'"),
     (("projects", "show", "nosuch"), 1, "Known projects"),
-    (("hub", "sync"), 1, "`engram hub join URL CODE`"),
+    *(
+        (words, 1, "`engram sync DIR` uses a folder as the hub, `engram hub join URL CODE` joins one\n")
+        for words in (("hub", "sync"), ("sync",), ("hub", "key", "--show"), ("hub", "key", "shop"), ("hub", "leave"))
+    ),
+    (("config", "set", "claude_folder", __file__), 1, "is a file; claude_folder takes a folder"),
+    (("config", "set", "note_folders", f"/tmp,{__file__}"), 1, "is a file; note_folders takes folders"),
     (("share", "ep_ffffffffffff"), 1, "`engram team join CODE`"),
     (("pack", "make", "nosuch"), 1, "specify their ids, or a project"),
     (("uninstall", "--now"), 2, "engram uninstall --help"),

@@ -497,10 +497,9 @@ def check_key(store: Store, name: str, *, is_new: bool) -> tuple[Space, Server]:
 
     Raises:
         NotFound: there is no such space.
-        BadRequest: it is a pack, or its hub is a folder.
+        BadRequest: it has no key, or its hub is a folder.
     """
-    space = require_space(store, name)
-    server = _server_of(store, space)
+    space, server = require_sealed(store, name)
     how = ": to change it, run `engram hub leave` on each machine, and start over in a new folder" if is_new else ""
     _refuse_folder(server, f"has one permanent key{how}")
     return space, server
@@ -564,6 +563,11 @@ def _refuse_folder(server: Server, reason: str) -> None:
         raise BadRequest(f"{folder_of(server.url)} is a folder, which {reason}")
 
 
+_JOIN = "`engram hub join URL CODE` joins one"
+#: What a command says before there is a hub.
+NOT_JOINED = f"no folder or hub has been joined; `engram sync DIR` uses a folder as the hub, {_JOIN}"
+
+
 def require_server(store: Store, url: str | None = None, *, is_service: bool = False) -> Server:
     """Return the hub at an address; if ``url`` is None, the only hub, or the only service if ``is_service``.
 
@@ -578,22 +582,19 @@ def require_server(store: Store, url: str | None = None, *, is_service: bool = F
             raise NotFound(f"{url} has not been joined; `engram hub status` lists the hubs that have")
         return server
     if not servers:
-        raise NotFound("no hub has been joined yet; `engram hub join URL CODE` joins one")
+        raise NotFound(f"no hub has been joined yet; {_JOIN}" if is_service else NOT_JOINED)
     if len(servers) > 1:
         raise BadRequest("this machine has joined several hubs: specify one with --hub")
     return servers[0]
 
 
-def require_space(store: Store, name: str) -> Space:
-    """Return the space with the given name. Raises NotFound."""
+def require_sealed(store: Store, name: str) -> tuple[Space, Server]:
+    """Return a space that has a key, and its hub. Raises NotFound, or BadRequest for one without a key."""
     space = find_space(store, name)
     if space is None:
-        raise NotFound(f"there is no space {name[:60]!r}; `engram hub spaces` lists the spaces")
-    return space
-
-
-def _server_of(store: Store, space: Space) -> Server:
+        why = "; `engram hub spaces` lists the spaces" if list_servers(store) else f": {NOT_JOINED}"
+        raise NotFound(f"there is no space {name[:60]!r}{why}")
     server = None if space.server_id is None else server_by_id(store, space.server_id)
-    if server is None:
-        raise BadRequest(f"{space.name} is a pack: it has no hub and no key")
-    return server
+    if server is None or not space.is_sealed:
+        raise BadRequest(f"{space.name} is {'a pack' if server is None else 'open, not encrypted'}: it has no key")
+    return space, server
