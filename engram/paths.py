@@ -36,12 +36,14 @@ def absolute_path(name: str | Path) -> Path:
     """
     try:
         if str(name).partition("/")[0] == "~" and os.environ.get("HOME") == "":
-            raise RuntimeError("an empty HOME would stand for the root of the file system")
+            raise HomeError("HOME is empty: set it to your home folder")
         path = Path(name).expanduser().absolute()
     except FileNotFoundError:
         raise HomeError(f"the current folder has been deleted: give the full path of {str(name)!r}") from None
     except RuntimeError:
-        raise HomeError(f"the home folder in {str(name)!r} is unknown: set HOME, or give the full path") from None
+        user = str(name).partition("/")[0].removeprefix("~")
+        why = f"there is no user {user!r}: give the full path of {str(name)!r}" if user else "HOME is not set: set it"
+        raise HomeError(why if user else f"{why} to your home folder") from None
     plain = os.path.normpath(path)
     return Path(plain) if ".." in path.parts and os.path.realpath(plain) == os.path.realpath(path) else path
 

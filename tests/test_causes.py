@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engram.system.atomic import explain_disk, explain_error
+from engram.system.atomic import explain_disk, explain_error, explain_refusal
 
 QUIET: dict[str, Any] = {
     "f_flag": 0,
@@ -49,6 +49,18 @@ def test_an_error_in_such_a_folder_names_the_path(tmp_path: Path, monkeypatch: p
     error = FileNotFoundError(errno.ENOENT, "No such file or directory", str(tmp_path / "x"))
 
     assert explain_error(error) == f"{tmp_path / 'x'}: No such file or directory"
+
+
+def test_what_is_in_the_way_is_said_in_words(tmp_path: Path) -> None:
+    (tmp_path / "logs").touch()
+    (tmp_path / "queue.db").mkdir()
+    with pytest.raises(FileExistsError) as file:
+        (tmp_path / "logs").mkdir()
+    with pytest.raises(IsADirectoryError) as folder:
+        (tmp_path / "queue.db").write_text("")
+
+    assert explain_refusal(file.value) == f"{tmp_path / 'logs'}: something else is in its place: move that away"
+    assert explain_refusal(folder.value) == f"{tmp_path / 'queue.db'}: a folder is in its place: move that away"
 
 
 def test_a_sound_folder_is_no_cause(tmp_path: Path) -> None:

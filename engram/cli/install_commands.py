@@ -17,8 +17,8 @@ from engram.cli.report_commands import can_compare, extractor_settings, offer_co
 from engram.cli.up_once import (
     Existing,
     OwnQuestion,
-    count_new,
     find_existing,
+    find_new,
     find_own_question,
     history_lines,
     import_earlier,
@@ -375,6 +375,7 @@ def _plan(
     steps = plan_installation(
         settings, choices, claude=machine.claude, earlier=machine.earlier, journal=machine.journal
     )
+    new = find_new(workspace, machine.existing) if reads_now else None
     return Installation(
         home=settings.places,
         settings=wanted,
@@ -382,8 +383,8 @@ def _plan(
         is_upgrade=is_upgrade,
         steps=steps,
         undone=undone_steps(steps, machine.journal),
-        reads=count_new(workspace, machine.existing) if reads_now else 0,
-        preparing="" if choices.service else reading_time(machine.existing),
+        reads=new.files if new else 0,
+        preparing=reading_time(new) if new and not choices.service else "",
         left=0 if reads_now else machine.existing.number,
         imports_earlier=reads and any(database.memories for database in machine.earlier.databases),
     )
@@ -504,7 +505,12 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Insta
         if not (plan.left or imported):
             imported.update(
                 import_existing(
-                    workspace, machine.existing, new=plan.reads, has_service=choices.service, is_quiet=is_quiet
+                    workspace,
+                    machine.existing,
+                    new=plan.reads,
+                    preparing=plan.preparing,
+                    has_service=choices.service,
+                    is_quiet=is_quiet,
                 )
             )
 

@@ -24,6 +24,7 @@ from engram.cli.output import console, one_line, print_json, say
 from engram.cli.workspace import Workspace, advise
 from engram.errors import BadRequest, EngramError, StoreError
 from engram.paths import absolute_path
+from engram.reports.engram_checks import explain_missing
 from engram.reports.health import STAGE_NAMES, Health, take_health
 from engram.reports.processes import process_state
 from engram.setup.services.service_definition import PROCESSES, process_command
@@ -110,6 +111,8 @@ def _no_transcripts(workspace: Workspace) -> str:
                 f" Some are a folder too deep, in {place}: move that folder into {workspace.settings.projects_folder}."
             )
         return said
+    if folder.exists():
+        return f"{explain_missing(workspace.settings)}: set another one with CLAUDE_CONFIG_DIR or --claude-folder."
     return f"There is no folder {folder} yet: Claude Code makes it when it first starts."
 
 

@@ -30,7 +30,7 @@ from engram.models.shown.usage import count_agents, count_of_agent, count_projec
 from engram.models.work.task_runs import list_stages
 from engram.paths import absolute_path
 from engram.redaction import redact
-from engram.reports.health import STAGE_NAMES, count_unread
+from engram.reports.health import STAGE_NAMES, Unread, count_unread
 from engram.reports.processes import process_state
 from engram.search.hits import PublicHit
 from engram.settings import MODEL_EXTRACTORS, Settings
@@ -311,12 +311,13 @@ def find_existing(settings: Settings, now_seconds: float) -> Existing:
     )
 
 
-def count_new(workspace: Workspace, existing: Existing) -> int:
-    """Return the number of transcripts that an earlier installation has not read already."""
+def find_new(workspace: Workspace, existing: Existing) -> Unread:
+    """Return how much an earlier installation has not read already."""
     if workspace.places.memory_db.exists():
         with contextlib.suppress(EngramError), workspace.store() as store:
-            return count_unread(store, workspace.settings).files
-    return existing.number
+            return count_unread(store, workspace.settings)
+    size = sum(source.size or 0 for source in (*existing.first, *existing.rest))
+    return Unread(existing.number, size, 0.0, existing.number)
 
 
 def waiting_note(workspace: Workspace, *, has_service: bool) -> str:
@@ -328,12 +329,13 @@ def waiting_note(workspace: Workspace, *, has_service: bool) -> str:
 
 
 def import_existing(
-    workspace: Workspace, existing: Existing, *, new: int, has_service: bool, is_quiet: bool
+    workspace: Workspace, existing: Existing, *, new: int, preparing: str, has_service: bool, is_quiet: bool
 ) -> dict[str, Any]:
     """Read all sessions and make memories from them, with a progress bar. A failure or Ctrl-C stops only the import.
 
     Args:
         new: number of transcripts that were not read to their end yet; nothing is said about the others.
+        preparing: how long preparing the search by meaning takes; "" if the service does that.
         has_service: leave the vectors to the service; otherwise everything is done now.
         is_quiet: print nothing but warnings.
     """
@@ -343,7 +345,7 @@ def import_existing(
     # The rules make memories from all sessions in a minute. A language model improves them later, within its cap.
     flags = {"extractor": "local"} if workspace.settings.extractor in MODEL_EXTRACTORS else {}
     if new:
-        also = "" if has_service else f" and preparing the search by meaning (about {reading_time(existing)})"
+        also = f" and preparing the search by meaning (about {preparing})" if preparing else ""
         say_unless(is_quiet, f"• Reading your {number_of(new, 'transcript')}{also}")
     try:
         return run_once(
@@ -368,10 +370,9 @@ def import_existing(
     return {}
 
 
-def reading_time(existing: Existing) -> str:
-    """Return how long it takes to read all transcripts and to prepare their texts, in words."""
-    size = sum(source.size or 0 for source in (*existing.first, *existing.rest))
-    return number_of(max(1, round(size * SECONDS_PER_BYTE / 60)), "minute")
+def reading_time(new: Unread) -> str:
+    """Return how long it takes to read what is new and to prepare its texts, in words."""
+    return number_of(max(1, round(new.bytes * SECONDS_PER_BYTE / 60)), "minute")
 
 
 def import_earlier(workspace: Workspace) -> str:

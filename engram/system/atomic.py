@@ -249,11 +249,18 @@ def _explain_growth(folder: Path) -> str:
     return ""
 
 
+#: What the system only calls "File exists" and "Is a directory".
+_IN_THE_WAY = {
+    errno.EEXIST: "something else is in its place: move that away",
+    errno.EISDIR: "a folder is in its place: move that away",
+}
+
+
 def explain_error(error: OSError, path: Path | None = None) -> str:
     """Return the system's error on one line, with the state of the disk if that is the cause."""
     if path is None and isinstance(error.filename, str | os.PathLike):
         path = Path(error.filename)
-    reason = error.strerror or str(error) or type(error).__name__
+    reason = _IN_THE_WAY.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
     cause = "" if path is None else explain_disk(path)
     if cause:
         return f"{reason}: {cause}"
@@ -263,7 +270,8 @@ def explain_error(error: OSError, path: Path | None = None) -> str:
 #: System errors about a file, which are not the program's fault and which the user can fix.
 REFUSALS = frozenset(
     getattr(errno, name)
-    for name in "ENOSPC EDQUOT EROFS EACCES EPERM EIO EMFILE ENFILE EFBIG ENAMETOOLONG EISDIR ENOTDIR ENOENT".split()
+    for name in "ENOSPC EDQUOT EROFS EACCES EPERM EIO EMFILE ENFILE EFBIG ENAMETOOLONG EISDIR ENOTDIR "
+    "ENOENT EEXIST ENOTEMPTY ELOOP EBUSY ESTALE".split()
 )
 
 

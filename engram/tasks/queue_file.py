@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import logging
 import os
@@ -199,6 +200,8 @@ class QueueFile(SqliteStorage):
         return self._conn
 
     def _create_connection(self, home: Home) -> Any:
+        if os.path.isdir(self.filename):  # which SQLite only calls "unable to open"
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.filename)
         with _locked_home(home):
             if identity_of(self.filename) is None:
                 _unlink(self.filename, "-wal", "-shm")

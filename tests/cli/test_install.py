@@ -249,6 +249,23 @@ def test_a_dry_run_says_what_is_read_and_prepared_as_the_run_does(run: Callable[
     assert "Read " not in run("install", "--yes", "--dry-run").output
 
 
+@pytest.mark.usefixtures("self_test")
+def test_the_time_that_preparing_takes_is_that_of_the_new_sessions(
+    run: Callable[..., Result], user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("install", "--yes", "--no-service")
+    line = {"type": "user", "message": {"role": "user", "content": "Why is the crane blocked?"}, "uuid": "u1"}
+    path = user / ".claude" / "projects" / "-src-pier" / "0a7f6c5e-1111-4222-8333-444455556666.jsonl"
+    path.parent.mkdir()
+    path.write_text(json.dumps(line) + "\n")
+    monkeypatch.setattr("engram.cli.up_once.SECONDS_PER_BYTE", 60)
+
+    planned = run("install", "--yes", "--no-service", "--dry-run").output
+
+    assert f"Read 1 transcript into {user / '.claude-memory'} and prepare" in planned
+    assert f"(about {path.stat().st_size} minutes)" in planned
+
+
 def test_hooks_that_were_removed_for_good_are_not_called_undone(run: Callable[..., Result]) -> None:
     run("install", "--yes", "--no-service", "--no-import", "--no-plugin", "--statusline")
     switched = run("install", "--yes", "--no-import", "--plugin").output

@@ -100,10 +100,13 @@ def test_where_no_name_of_a_deleted_folder_is_known_a_project_must_be_named(
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({}, "the home folder in '~' is unknown: set HOME"),
-        ({"HOME": ""}, "the home folder in '~' is unknown: set HOME"),
+        ({}, "HOME is not set: set it to your home folder"),
+        ({"HOME": ""}, "HOME is empty: set it to your home folder"),
         ({"ENGRAM_HOME": "~/memory"}, "ENGRAM_HOME is '~/memory', which the hooks take literally"),
-        ({"ENGRAM_HOME": "/tmp", "CLAUDE_CONFIG_DIR": "~nobody-here/claude"}, "in '~nobody-here/claude' is unknown"),
+        (
+            {"ENGRAM_HOME": "/tmp", "CLAUDE_CONFIG_DIR": "~nobody-here/claude"},
+            "no user 'nobody-here': give the full path",
+        ),
         ({"ENGRAM_HOME": os.fsdecode(b"/tmp/caf\xe9")}, " is not UTF-8: choose another one with ENGRAM_HOME"),
     ],
 )

@@ -140,7 +140,7 @@ def test_a_page_that_cannot_write_its_lock_names_the_file(settings: Settings, pl
     done = run_ui(settings, "--no-open")
 
     assert done.returncode == 1
-    assert f"the page can't start: {places.page_lock}: Is a directory" in done.stderr
+    assert f"the page can't start: {places.page_lock}: a folder is in its place: move that away" in done.stderr
 
 
 def test_the_browser_gets_a_file_and_a_terminal_without_one_the_address(
