@@ -415,6 +415,9 @@ _MEANT = lazy_regex(r" \(Did you mean (?:one of: )?([^)]*)\?\)")
 _UNKNOWN_COMMAND = lazy_regex(r"No such command '([^']*)'")
 _RANGE = lazy_regex(r"is not in the range (-?\d+)<=x<=(\d+)")
 _LEAST = lazy_regex(r"is not in the range x>=(-?\d+)")
+_WHOLE = lazy_regex(r"is not a valid integer( range)?")
+#: Arguments that are texts of any words, which a shell divides if they are not in quotes.
+_TEXTS = ("text", "query", "error", "tool", "value")
 
 
 def _as_called(error: click.ClickException) -> str:
@@ -445,7 +448,7 @@ def _message_of(error: click.ClickException) -> str:
             message = f"No such command '{unknown[1]}'. (Did you mean '{guess}'?)"
         message = _MEANT.sub(r" Did you mean \1?", message.replace("No such command", "there is no command"))
     message = _LEAST.sub(r"is less than \1", _RANGE.sub(r"is not between \1 and \2", message))
-    message = message.replace("is not a valid integer range", "is not a number")
+    message = _WHOLE.sub("is not a number", message)
     message = message if message.endswith((".", "?", ")")) else f"{message}."
     usage = options.usage_of(error.ctx)
     is_value = isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument)
@@ -457,7 +460,7 @@ def _message_of(error: click.ClickException) -> str:
     if "unexpected extra argument" in message:
         # Text with spaces was already in quotes, so the command takes no such text.
         is_loose = "extra arguments (" in message or " " not in message.partition("(")[2]
-        takes_text = any(isinstance(parameter, click.Argument) for parameter in error.ctx.command.params)
+        takes_text = any(parameter.name in _TEXTS for parameter in error.ctx.command.params)
         help_line = f"`{error.ctx.command_path} --help` shows its options"
         advice = "put text of several words in quotes" if is_loose and takes_text else help_line
         return f"{message.removesuffix('.')}. Write: {usage}; {advice}."

@@ -365,6 +365,8 @@ def save(
 
     Example: engram save --global "Use pnpm, never npm"
     """
+    if is_global and project:
+        raise click.UsageError("--global and --project can't be combined")
     content = sys.stdin.read() if text == "-" else text
     # One transaction: if the text is refused, no new project is left behind.
     with workspace.store() as store, store.transaction():

@@ -536,7 +536,7 @@ def _choose(backups: list[Backup], folder: Path, file: Path | None, driver: str)
     for path in places if file.name == str(file) else reversed(places):
         if path.is_file():
             return path
-    raise NotFound(f"there is no backup {file}. `engram restore --list` lists the backups")
+    raise NotFound(f"there is no backup {str(file)!r}. `engram restore --list` lists the backups")
 
 
 @contextlib.contextmanager

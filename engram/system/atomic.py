@@ -260,11 +260,11 @@ def explain_error(error: OSError, path: Path | None = None) -> str:
     """Return the system's error on one line, with the state of the disk if that is the cause."""
     if path is None and isinstance(error.filename, str | os.PathLike):
         path = Path(error.filename)
-    reason = _IN_THE_WAY.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
+    reason = error.strerror or str(error) or type(error).__name__
     cause = "" if path is None else explain_disk(path)
     if cause:
         return f"{reason}: {cause}"
-    return reason if path is None else f"{path}: {reason}"
+    return reason if path is None else f"{path}: {_IN_THE_WAY.get(error.errno or 0, reason)}"
 
 
 #: System errors about a file, which are not the program's fault and which the user can fix.

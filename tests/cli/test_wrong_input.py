@@ -48,6 +48,11 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("recall", "deploy", "--since", "monday"), 2, "`engram recall --help` shows its options.\n"),
     (("logs", "--follow"), 2, "`engram logs --help` shows its options.\n"),
     (("search", "--no-verify"), 2, "not an option, write: engram search -- --no-verify\n"),
+    (("undo", "ep_1", "ep_2"), 2, "Write: engram undo [OPTIONS] ID; `engram undo --help` shows its options.\n"),
+    (("config", "bites", "3"), 2, "`engram config show --help` shows its options.\n"),
+    (("hub", "devices", "--remove", "laptop"), 2, "'laptop' is not a number.\n"),
+    (("save", "x", "--global", "--project", "harbor"), 2, "--global and --project can't be combined"),
+    (("restore", ".", "--yes"), 1, "there is no backup '.'. `engram"),
     (("version",), 2, "Did you mean `engram --version`?"),
     (
         ("fix", "--- FAIL: TestTide (0.00s)"),
