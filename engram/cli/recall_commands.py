@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,16 +11,28 @@ import click
 
 from engram.cli.options import Command, end_answer, json_option, project_option
 from engram.cli.output import print_json, say
-from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_results
+from engram.cli.results import (
+    LINES_IF_NOT,
+    LINES_IF_WHOLE,
+    MAX_RESULTS,
+    Result,
+    hit_result,
+    pause_note,
+    print_results,
+)
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, vault_note
 from engram.enums import Scope
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
+from engram.models.projects.notes import DAILY_FOLDER
 from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import doubt_about
-from engram.search.hits import MAX_HITS, later_word
+from engram.search.hits import MAX_HITS, PublicHit, later_word
 from engram.search.named_times import relative_time
+from engram.search.passages.wanted import Wanted
+from engram.search.question import coverage_of_question
+from engram.search.quoted_phrases import phrases_of
 from engram.settings import Settings
 from engram.system.clock import day_of, impossible_day
 from engram.transcripts.git_files import read_branch
@@ -73,10 +86,11 @@ def _with_words(ctx: click.Context, param: click.Parameter, query: str) -> str:
 def recall(workspace: Workspace, /, query: str, **chosen: Any) -> None:
     """Find what answers a question, best first.
 
-    Each hit shows its title, day, project, the relevant sentences and the command that resumes its session. An arrow
-    introduces how a passage's turn ended. The id in the last line is for `engram expand`. If the question names a day,
-    that day's commits come first; if it names nothing but a time, all hits are of that time. What was replaced or
-    archived is shown with -v, or if nothing else is found. Exits with 1 if nothing is found.
+    Each hit has a line with its title, day, project and id, which is for `engram expand`, and the sentences around the
+    one that answers best. An arrow introduces how a passage's turn ended. The last line resumes the session of the best
+    hit. If the question names a day, that day's commits come first; if it names nothing but a time, all hits are of
+    that time. What was replaced or archived is shown with -v, or if nothing else is found. Exits with 1 if nothing is
+    found.
 
     The running worker answers. Without a worker, this command loads the model; without a model, it searches text only.
 
@@ -138,6 +152,9 @@ def _run(
             from engram.reports.health import count_unread  # an answer with hits does not need it
 
             unread = count_unread(store, workspace.settings).files
+        asked = Wanted.by(query, coverage_of_question(store, query))
+        if operation is Operation.SEARCH:
+            asked = replace(asked, phrases=phrases_of(query) or (query.strip(),))
         now_ms = store.now_ms()
         waiting = count_without_vector(store) if answer.answered_by is not AnsweredBy.TEXT else 0
         paused = pause_note(store, request.project_id, "what is said in the meantime is neither read nor found")
@@ -153,7 +170,7 @@ def _run(
     else:
         if elsewhere:
             say(elsewhere)
-        _print(query, answer, limit=limit, is_verbose=verbose or explain, with_parts=explain)
+        _print(query, answer, asked, limit=limit, is_verbose=verbose or explain, with_parts=explain)
         if not answer.hits:
             of_project = (
                 "" if place is None else f" in {visible(place.name)}; without --project, everything is searched"
@@ -208,26 +225,39 @@ def _only_elsewhere(store: Store, settings: Settings, answer: RecallResponse) ->
     return "" if own is None or own.name in named else f"From other projects, not from {visible(own.name)}:"
 
 
-def _print(query: str, answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:
+def _told_once(number: int, hits: Sequence[PublicHit], results: Sequence[Result]) -> Result:
+    """Return a result that only names the result above it that followed it, instead of repeating its words."""
+    result, words = results[number], " ".join(hits[number].followed.partition("“")[2].rstrip("”… ").split())
+    above = (place for place, hit in enumerate(hits[:number], 1) if words and words in " ".join(hit.text.split()))
+    place = next(above, 0)
+    return replace(result, about=[*result.about, f"then see {place}"], followed="") if place else result
+
+
+def _print(
+    query: str, answer: RecallResponse, asked: Wanted, *, limit: int | None, is_verbose: bool, with_parts: bool
+) -> None:
     if answer.hits and answer.not_found:
         click.echo(answer.not_found)
     elif doubt := doubt_about(answer.hits):
         click.echo(doubt)
-    here = current_folder()
     in_force = [hit for hit in answer.hits if not hit.is_retired]
     hits = in_force if in_force and not is_verbose else answer.hits
-    results = [hit_result(hit, here, with_parts=with_parts) for hit in hits]
-    later = later_word(query, hits[:MAX_RESULTS])
+    if asked.phrases:
+        # The daily log repeats what was said in the sessions.
+        hits = sorted(hits, key=lambda hit: hit.kind == "note" and hit.id.startswith(DAILY_FOLDER))
+    results = [hit_result(hit, current_folder(), asked=asked, with_parts=with_parts) for hit in hits]
+    results = results if is_verbose else [_told_once(number, hits, results) for number in range(len(hits))]
+    # A reason that was removed later is still the reason.
+    later = 0 if asked.asks_why else later_word(query, hits[:MAX_RESULTS])
     if later:
         results[0] = replace(
             results[0], remarks=[*results[0].remarks, f"taken up again later in this session: see {later + 1}"]
         )
     most = MAX_CLOSEST if answer.not_found else MAX_RESULTS
     shown = results if is_verbose or limit else results[:most]
-    print_results(shown, is_verbose=is_verbose)
+    is_whole = bool(hits) and asked.coverage.stems_in(hits[0].text) == asked.coverage.stems_in(query)
+    print_results(shown, is_verbose=is_verbose, most_lines=LINES_IF_WHOLE if is_whole else LINES_IF_NOT)
     if len(shown) < len(answer.hits):
-        click.secho(
-            f"\n{len(answer.hits) - len(shown)} more; add -v to see all hits, with where each was said", dim=True
-        )
+        click.secho(f"{len(answer.hits) - len(shown)} more; add -v to see all hits, with where each was said", dim=True)
     if answer.note:
         say(f"({answer.note})", err=True)

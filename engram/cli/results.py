@@ -1,4 +1,4 @@
-"""Print results in human-readable form: title, day and project, text, and the command that resumes the session.
+"""Print results in human-readable form: a line with title, day, project and id, the text, and what resumes a session.
 
 Every command that shows memories, sessions or passages prints them through this module. On a terminal, lines are
 wrapped to its width, with colour and bold text unless NO_COLOR is set; a pipe gets plain text.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import click
@@ -24,6 +25,7 @@ from engram.models.work.work import FOREVER_MS, current_pauses
 from engram.paths import current_folder
 from engram.search.hit_lines import GLOBAL, NOT_RESUMABLE, pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit, in_folder, makes_folder
+from engram.search.passages.wanted import Wanted, telling_part, without_bare_marker
 from engram.system.clock import day_of
 from engram.text.markdown import LineKind, paragraphs_of, readable_lines
 from engram.text.splitting import is_lead_in, sentences
@@ -35,12 +37,19 @@ from engram.trust.display import capitalised, number_of, visible
 MAX_RESULTS = 5
 #: Maximum number of lines of text for the first result, and for each of the others.
 MAX_FIRST_LINES, MAX_OTHER_LINES = 9, 4
+#: The same for hits of a question, of which the best must be read at a glance: if the first one contains all words of
+#: the question, and if not.
+LINES_IF_WHOLE, LINES_IF_NOT = (7, 2), (5, 3, 2)
 #: Minimum width of a title, in columns, for it to share a line with the day and the project.
 _MIN_TITLE_WIDTH = 24
+#: The same for the title of a result, which is left out if even less is free.
+_MIN_DIM_WIDTH = 8
 #: Maximum number of pieces of evidence printed with ``-v``.
 _MAX_EVIDENCE = 3
 _INDENT = "   "
 _BETWEEN = " · "
+#: Precedes how the turn of a passage ended.
+OUTCOME_MARK = "→ "
 #: Remark on a prompt from Claude Code's prompt history.
 _ONLY_PROMPT = "only this prompt is known; its transcript with the answer is gone"
 #: Who said a passage, in words.
@@ -70,38 +79,46 @@ class Result:
     text: str = ""
     #: Its outcome, printed below the text.
     outcome: str = ""
-    #: Its id.
+    #: Its id, printed with the title.
     id: str = ""
+    #: The file and line that it is in, if it has no id.
+    place: str = ""
     #: The command that resumes its session.
     resume: str = ""
     #: Printed with ``-v`` only.
     details: Sequence[str] = ()
     #: Who contradicted it later, printed above its outcome.
     followed: str = ""
+    #: Returns the part of a text that best answers the question, for a function that returns True for a text that fits;
+    #: None to cut a long text at its end.
+    cut: Callable[[str, Callable[[str], bool]], str] | None = None
 
 
-def print_results(results: Sequence[Result], *, is_verbose: bool = False) -> None:
-    """Print results, best first, separated by blank lines. The first one gets the most lines.
-
-    The command that resumes a session is printed with the first of its results, unless its folder is gone.
+def print_results(
+    results: Sequence[Result],
+    *,
+    is_verbose: bool = False,
+    most_lines: Sequence[int] = (MAX_FIRST_LINES, MAX_OTHER_LINES),
+) -> None:
+    """Print results, best first, then the command that resumes the session of the best one whose folder exists.
 
     Args:
         is_verbose: print whole texts, the details, and every command.
+        most_lines: maximum number of lines of text of each result; the last number is for all that follow.
     """
-    resumed: set[str] = set()
     for number, result in enumerate(results, 1):
-        max_lines = None if is_verbose else MAX_FIRST_LINES if number == 1 else MAX_OTHER_LINES
-        if number > 1:
+        max_lines = None if is_verbose else most_lines[min(number, len(most_lines)) - 1]
+        if number > 1 and is_verbose:
             click.echo()
-        if not is_verbose and (result.resume in resumed or makes_folder(result.resume)):
-            result = replace(result, resume="")
-        resumed.add(result.resume)
-        _print_result(f"{number}. ", result, max_lines, is_verbose=is_verbose)
+        _print_result(f"{number}. ", result, max_lines, is_first=number == 1)
+    resumes = (result.resume for result in results if result.resume and not makes_folder(result.resume))
+    if not is_verbose and (resume := next(resumes, "")):
+        say_lines(_plain(resume), dim=True)
 
 
 def print_excerpt(result: Result) -> None:
-    """Print a result in a few lines, without its number and its commands."""
-    _print_result(_INDENT, replace(result, id="", resume=""), MAX_OTHER_LINES, is_verbose=False)
+    """Print a result in a few lines, without its number and its id."""
+    _print_result(_INDENT, replace(result, id="", place=""), MAX_OTHER_LINES, is_first=False)
 
 
 def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **style: Any) -> int:
@@ -129,20 +146,28 @@ def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **
     return len(kept)
 
 
-def print_head(title: str, about: Iterable[str] = (), *, begin: str = "") -> None:
-    """Print the first line of a result: its title in bold, then where it belongs."""
-    told = _BETWEEN.join(_plain(part) for part in about if part)
+def print_head(title: str, about: Iterable[str] = (), *, begin: str = "", name: str = "", is_dim: bool = False) -> None:
+    """Print the first line of a result: its title in bold, then where it belongs, then its id, which is never cut.
+
+    Args:
+        name: the id.
+        is_dim: print all of it dim and on one line, because the text below says more than the title.
+    """
     width = paragraph_width() - columns_of(begin)
+    name = f" [{_plain(name)}]" if name else ""
+    told = _BETWEEN.join(_plain(part) for part in about if part)
+    told = _cut(told, max(width - columns_of(name), 1)) + name
     room = width - columns_of(told) - len(_BETWEEN)
-    title = _plain(title)
-    if not title:
-        click.echo(begin + click.style(told, bold=True))
-    elif not told or room >= min(_MIN_TITLE_WIDTH, columns_of(title)):
-        named = click.style(_cut(title, room if told else width), bold=True)
-        click.echo(begin + named + (click.style(_BETWEEN + told, dim=True) if told else ""))
+    title, style = _plain(title), {"dim": True} if is_dim else {"bold": True}
+    if not title or (is_dim and told and room < min(_MIN_DIM_WIDTH, columns_of(title))):
+        click.echo(begin + click.style(told.lstrip(), **style))
+    elif is_dim or not told or room >= min(_MIN_TITLE_WIDTH, columns_of(title)):
+        named = click.style(_cut(title, room if told else width), **style)
+        between = "" if told == name else _BETWEEN
+        click.echo(begin + named + (click.style(between + told, dim=True) if told else ""))
     else:
-        click.echo(begin + click.style(_cut(title, width), bold=True))
-        click.secho(" " * len(begin) + _cut(told, width), dim=True)
+        click.echo(begin + click.style(_cut(title, width), **style))
+        click.secho(" " * len(begin) + told.lstrip(), dim=True)
 
 
 def memory_about(memory: Memory) -> list[str]:
@@ -158,10 +183,11 @@ def named_memory(memory: Memory, text: str = "") -> str:
     return f"“{text or one_line(memory.summary)}” ({about})"
 
 
-def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> Result:
+def hit_result(hit: PublicHit, here: str = "", *, asked: Wanted | None = None, with_parts: bool = False) -> Result:
     """Return the parts of a search result that are printed.
 
     Args:
+        asked: what the question asks for; a long text is cut around the sentence that answers it.
         here: the folder in which this command runs; to resume a session elsewhere, the printed command changes folders.
         with_parts: also print the parts of the score.
     """
@@ -171,6 +197,9 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
     place = EVERY_PROJECT if is_everywhere else hit.project
     about = [day, place, speaker_of(hit.role, hit.origin.assistant) or kind]
     title, text = _title_and_text(hit, about)
+    cut = None
+    if asked is not None and text.strip() and title != text:
+        cut = partial(_cut_around, hit, asked)
     if hit.kind == "note":
         # The headings of a daily log name the day and the project.
         about = [part for part in about if not part or part not in title]
@@ -186,7 +215,9 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
         text=text,
         outcome=hit.outcome,
         followed=f"(then {hit.followed})" if hit.followed else "",
-        id=hit.id if has_id else _place_of_note(hit) if hit.kind == "note" else "",
+        id=hit.id if has_id else "",
+        place=_place_of_note(hit) if hit.kind == "note" else "",
+        cut=cut,
         resume=resume,
         details=[
             f"“{' '.join(hit.quote.split())}”" if hit.quote else "",
@@ -353,50 +384,80 @@ def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
         return (heading.lstrip("# ") or hit.id, rest or heading) if rest.strip() else (hit.id, text)
     if hit.kind == "commits":
         return "Committed that day", text
-    assistant = hit.origin.assistant
-    if hit.names_speakers:
-        text = NAMED_SPEAKER.sub(lambda found: f"{capitalised(speaker_of(_ROLES[found[1]], assistant))}: ", text)
     if hit.memory is None:
-        return hit.title, text
+        return hit.title, _with_speakers(hit, without_bare_marker(text))
     if hit.written_title:
         return hit.written_title, text
-    if "\n" not in text and _fits("10. ", text, about):
+    if "\n" not in text and _fits("10. ", Result(text, about, id=hit.id)):
         return text, text
     return hit.origin.session_title or hit.title, text
 
 
-def _print_result(begin: str, result: Result, max_lines: int | None, *, is_verbose: bool) -> None:
-    if result.title == result.text and not _fits(begin, result.title, result.about):
+def _with_speakers(hit: PublicHit, text: str) -> str:
+    """Return a run of a hit's text with its speakers as a person calls them."""
+    if not hit.names_speakers:
+        return text
+    assistant = hit.origin.assistant
+    return NAMED_SPEAKER.sub(lambda found: f"{capitalised(speaker_of(_ROLES[found[1]], assistant))}: ", text)
+
+
+def _cut_around(hit: PublicHit, asked: Wanted, text: str, fits: Callable[[str], bool]) -> str:
+    """Return the part of a hit's text, or of its outcome, around the sentence that best answers the question.
+
+    The whole text is returned if it fits.
+    """
+    if fits(text):
+        return text
+    if text.startswith(OUTCOME_MARK):
+        rest = text.removeprefix(OUTCOME_MARK)
+        return OUTCOME_MARK + telling_part(rest, asked, lambda run: fits(OUTCOME_MARK + run))
+    if not hit.names_speakers:
+        return telling_part(text, asked, fits)
+    return _with_speakers(hit, telling_part(hit.text.strip(), asked, lambda run: fits(_with_speakers(hit, run))))
+
+
+def _print_result(begin: str, result: Result, max_lines: int | None, *, is_first: bool) -> None:
+    """Print a result: all of it, with its details and what resumes its session, if ``max_lines`` is None."""
+    if result.title == result.text and not _fits(begin, result):
         result = replace(result, title="")
-    print_head(result.title, result.about, begin=begin)
-    if result.title == result.text:
-        result = replace(result, text="")
+    is_text = result.title == result.text
+    print_head(result.title, result.about, begin=begin, name=result.id, is_dim=not is_text)
+    if is_text:
+        result = replace(result, text="", cut=None)
     if result.remarks:
         print_lines(f"! {', '.join(result.remarks)}", indent=_INDENT, fg="yellow")
-    outcome = f"→ {result.outcome}" if result.outcome and max_lines != MAX_OTHER_LINES else ""
-    _print_texts([text for text in (result.text.strip("\n"), result.followed, outcome) if text.strip()], max_lines)
-    last = "  ".join(part for part in (result.id, result.resume) if part)
-    if last:
-        say_lines(_plain(last), indent=_INDENT, dim=True)
-    for detail in result.details if is_verbose else ():
-        if detail:
-            click.secho(_INDENT + _plain(detail), dim=True)
+    outcome = f"{OUTCOME_MARK}{result.outcome}" if result.outcome and (is_first or max_lines is None) else ""
+    _print_texts(result, [text for text in (result.followed, outcome) if text], max_lines)
+    last = [result.place] if max_lines else [result.place, result.resume, *result.details]
+    for line in filter(None, last):
+        say_lines(_plain(line), indent=_INDENT, dim=True)
 
 
-def _print_texts(texts: Sequence[str], max_lines: int | None) -> None:
-    """Print the texts of a result. Each after the first gets a third of the lines, and those that are left."""
+def _print_texts(result: Result, texts: Sequence[str], max_lines: int | None) -> None:
+    """Print the text of a result, then others.
+
+    Each of the others gets a third of the lines, and those that are left.
+    """
+    width = paragraph_width() - len(_INDENT)
     third, left = -(-(max_lines or 0) // 3), max_lines
-    sizes = [len(list(_wrapped(text, paragraph_width() - len(_INDENT)))) for text in texts]
-    for place, text in enumerate(texts):
-        room = None if left is None else left - sum(min(size, third) for size in sizes[place + 1 :])
-        printed = print_lines(text, indent=_INDENT, max_lines=room)
-        left = None if left is None else left - printed
+    sizes = [len(list(_wrapped(text, width))) for text in texts]
+    for place, text in enumerate((result.text.strip("\n"), *texts)):
+        room = None if left is None else left - sum(min(size, third) for size in sizes[place:])
+        if room is not None and result.cut is not None and text != result.followed:
+            text = result.cut(text, partial(_fits_in, width, room))
+        if text.strip():
+            printed = print_lines(text, indent=_INDENT, max_lines=room)
+            left = None if left is None else left - printed
 
 
-def _fits(begin: str, title: str, about: Sequence[str]) -> bool:
-    """Return True if the full title fits on the line with the result's day and project."""
-    head = _BETWEEN.join(map(_plain, [title, *filter(None, about)]))
-    return columns_of(begin + head) <= paragraph_width()
+def _fits_in(width: int, max_lines: int, text: str) -> bool:
+    return len(list(_wrapped(text, width))) <= max_lines
+
+
+def _fits(begin: str, result: Result) -> bool:
+    """Return True if the full title of a result fits on the line with its day, project and id."""
+    head = _BETWEEN.join(map(_plain, [result.title, *filter(None, result.about)]))
+    return columns_of(f"{begin}{head} [{result.id}]") <= paragraph_width()
 
 
 def _wrapped(text: str, width: int) -> Iterable[str]:

@@ -27,6 +27,8 @@ MAX_PASSAGES = 50
 _REPORTING = (*OPENING_ROLES, Role.CONTEXT)
 _SIGNS = lazy_regex(r"^\W+|\W+$")
 _LETTERS = lazy_regex(r"[^\W\d_]+")
+#: What the text index has of a line: words, and names with an underscore as a whole, since not all parts of a name.
+_INDEXED = lazy_regex(r"[^\W_]+(?:_+[^\W_]+)+|[^\W\d_]+")
 
 
 def find_answers(
@@ -86,7 +88,7 @@ def _words(text: str) -> list[str]:
 
 def _reports(store: Store, line: str, project_id: int) -> Iterator[PassageRow]:
     """Yield the passages of prompts that contain a line of an error."""
-    terms = tuple(dict.fromkeys(_LETTERS.findall(line)))
+    terms = tuple(dict.fromkeys(_INDEXED.findall(line)))
     found = search_passages(store, [terms], MAX_PASSAGES, project_id=project_id, weights=(1.0, 0.0, 0.0))
     for row in passage_rows(store, [row_id for row_id, _ in found]).values():
         if row.role in _REPORTING and is_stated(line, row.text):

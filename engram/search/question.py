@@ -302,6 +302,13 @@ def coverage_of_words(question: str) -> Coverage:
     return Coverage(terms, dict.fromkeys(terms, 1), 2)
 
 
+def coverage_of_question(store: Store, question: str) -> Coverage:
+    """Return the coverage of a question whose terms are weighted by their rarity in passages."""
+    terms = terms_of(question)
+    total = count_documents(store, "passage_fts")
+    return Coverage(terms, document_counts(store, "passage_fts", terms, total) if terms else {}, total)
+
+
 # -- Select the few rarest terms for a query of a text index.
 
 #: Maximum number of terms in a query of a text index.

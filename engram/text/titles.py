@@ -265,10 +265,19 @@ def headline(summary: str, given: str = "") -> tuple[str, str]:
         # shown only if they say more than the label: the question, the command, or what was refused.
         before, _, after = summary.partition(told)
         context = _CONTEXT.match(before.rstrip('“": '))
-        rest = [context[0] if context else "", after.strip('“”" .,:;–-')]
+        rest = [context[0] if context else "", _with_quotes_closed(after)]
         return title, f" – {'. '.join(filter(None, rest))}" if any(rest) else ""
     # A title taken from the summary may omit the summary's first word, the name of a kind.
     return (title, f" – {summary}") if at < 0 else (summary[: at + len(named)], summary[at + len(named) :])
+
+
+def _with_quotes_closed(rest: str) -> str:
+    """Return what follows a title that may be cut from a quotation: its first words are then quoted, too."""
+    is_within = rest.find("”") >= 0 and not 0 <= rest.find("“") < rest.find("”")
+    within, _, after = rest.partition("”")
+    if is_within and within.strip(_QUOTES + _EDGES):
+        return f"“{within.strip(_EDGES)}”{after}".rstrip(_EDGES)
+    return rest.strip(_QUOTES + _EDGES)
 
 
 def labelled_parts(content: str) -> list[tuple[str, str]]:

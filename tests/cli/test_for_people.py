@@ -243,7 +243,7 @@ def test_an_answer_is_told_as_that_of_the_assistant_who_gave_it(
     shown = run("search", "frozen drum").stdout + run("search", "winch frozen drum").stdout
 
     assert answer["assistant"] == named
-    assert f" · {named}\n" in shown or f"\n   {named}: The drum is frozen." in shown
+    assert f" · {named} [q_" in shown or f"\n   {named}: The drum is frozen." in shown
     assert f"\n{named}:\n" in run("expand", answer["id"]).stdout
     assert "Claude: The drum" not in shown
     session = run("sessions", answer["evidence"][0]["session"]).stdout

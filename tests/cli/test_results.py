@@ -51,13 +51,13 @@ def printed(capsys: pytest.CaptureFixture[str], *results: Result, is_verbose: bo
     return capsys.readouterr().out.splitlines()
 
 
-def test_an_answer_has_title_day_and_project_then_the_sentences_then_what_resumes_it(
+def test_an_answer_has_a_line_that_ends_with_its_id_then_the_sentences_then_what_resumes_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert printed(capsys, hit_result(HIT)) == [
-        "1. Build the mast · 2026-02-20 · boats · Claude",
+        "1. Build the mast · 2026-02-20 · boats · Claude [q_0123456789ab1]",
         "   The mast is cedar, because pine warps in the sun.",
-        "   q_0123456789ab1 claude --resume s-1",
+        "claude --resume s-1",
     ]
 
 
@@ -105,15 +105,29 @@ def test_what_somebody_copies_is_never_broken(whole: str, capsys: pytest.Capture
     assert any(whole in line for line in lines)
 
 
+@pytest.mark.parametrize("columns", [40, 52, 60, 80, 100])
+def test_the_head_of_a_result_is_one_line_that_ends_with_the_whole_id(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    lines = printed(capsys, hit_result(replace(HIT, project="a-project-with-a-long-name", title="The mast " * 9)))
+
+    assert [line for line in lines if "q_0123456789ab1" in line] == lines[:1]
+    assert lines[0].endswith(" [q_0123456789ab1]")
+    assert len(lines[0]) <= columns
+
+
 def test_the_first_result_gets_the_most_lines_and_says_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     long = replace(HIT, text="One line of the log.\n" * 30, outcome="Fixed: the mast was glued. " * 20)
 
     lines = printed(capsys, hit_result(long), hit_result(long))
     second = lines.index(next(line for line in lines if line.startswith("2. ")))
 
-    assert second <= MAX_FIRST_LINES + 3
+    assert second <= MAX_FIRST_LINES + 1
     assert any(line.startswith("   → Fixed: the mast") for line in lines[:second])
     assert len(lines) - second <= MAX_OTHER_LINES + 2
+    assert "" not in lines
     assert not any("→" in line for line in lines[second:])
 
 
@@ -139,13 +153,17 @@ def test_a_text_that_is_cut_twice_has_one_mark(capsys: pytest.CaptureFixture[str
     assert [line for line in printed(capsys, hit_result(long)) if line.count("…") > 1] == []
 
 
-def test_a_session_is_resumed_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_last_line_resumes_the_session_of_the_best_hit_whose_folder_exists(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gone = replace(HIT, origin=replace(HIT.origin, folder="/gone"))
     other = replace(HIT, id="q_0123456789ab2", origin=Origin(resume="claude --resume s-2"))
 
-    shown = "\n".join(printed(capsys, hit_result(HIT), hit_result(HIT), hit_result(other)))
+    brief = printed(capsys, hit_result(gone), hit_result(other), hit_result(HIT))
+    full = printed(capsys, hit_result(HIT), hit_result(other), is_verbose=True)
 
-    assert shown.count("claude --resume s-1") == 1
-    assert shown.count("claude --resume s-2") == 1
+    assert [line for line in brief if "--resume" in line] == ["claude --resume s-2"] == brief[-1:]
+    assert [line for line in full if "--resume" in line] == ["   claude --resume s-1", "   claude --resume s-2"]
 
 
 @pytest.mark.parametrize("text", ["Ropes", "# Ropes\n", "Ropes\n\n"])
@@ -164,9 +182,13 @@ def test_a_note_is_never_a_bare_heading(text: str, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("text", "title", "head"),
     [
-        ("The mast is cedar.", "", "1. The mast is cedar. · 2026-02-20 · boats · fact"),
-        ("The mast is cedar.", "Wood of the mast", "1. Wood of the mast · 2026-02-20 · boats · fact"),
-        ("The mast is cedar, and the boom is pine. " * 4, "", "1. Build the mast · 2026-02-20 · boats · fact"),
+        ("The mast is cedar.", "", "1. The mast is cedar. · 2026-02-20 · boats · fact [ep_0123456789ab]"),
+        ("The mast is cedar.", "Wood of the mast", "1. Wood of the mast · 2026-02-20 · boats · fact [ep_0123456789ab]"),
+        (
+            "The mast is cedar, and the boom is pine. " * 4,
+            "",
+            "1. Build the mast · 2026-02-20 · boats · fact [ep_0123456789ab]",
+        ),
     ],
 )
 def test_a_memory_without_a_title_is_named_by_itself_or_by_its_session(
@@ -210,9 +232,7 @@ def test_a_list_leaves_out_commands_that_make_a_folder_again(capsys: pytest.Capt
     gone = hit_result(replace(HIT, origin=replace(HIT.origin, folder="/gone")))
 
     assert "mkdir" not in "".join(printed(capsys, gone))
-    assert "   q_0123456789ab1 mkdir -p /gone && cd /gone && claude --resume s-1" in printed(
-        capsys, gone, is_verbose=True
-    )
+    assert "   mkdir -p /gone && cd /gone && claude --resume s-1" in printed(capsys, gone, is_verbose=True)
 
 
 def test_what_resumes_a_session_elsewhere_changes_the_folder_first(
@@ -259,7 +279,7 @@ def test_a_pipe_gets_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_in_a_result_steers_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     evil = "a\x1b[2Jb\u202ec"
-    lines = printed(capsys, Result(evil, [evil], [evil], evil, evil, evil, evil, [evil]), is_verbose=True)
+    lines = printed(capsys, Result(evil, [evil], [evil], evil, evil, evil, evil, evil, [evil], evil), is_verbose=True)
 
     assert lines
     assert all(line == visible(line) for line in lines)
@@ -318,8 +338,9 @@ def test_what_a_memory_quotes_is_evidence_and_printed_with_v_only(capsys: pytest
     whole = printed(capsys, hit_result(hit), is_verbose=True)
 
     assert short[0].startswith("1. Cedar for the mast")
-    assert short[1:] == ["   The mast is cedar.", "   ep_000000000001 claude --resume s-1"]
-    assert whole[: len(short)] == short
+    assert short[0].endswith(" [ep_000000000001]")
+    assert short[1:] == ["   The mast is cedar.", "claude --resume s-1"]
+    assert whole[:2] == short[:2]
     assert "   “then take cedar, please”" in whole
 
 

@@ -256,6 +256,18 @@ def test_fix_shows_how_a_reported_error_was_answered_and_names_recall_otherwise(
     assert "`engram recall`" in unknown.output
 
 
+def test_fix_finds_a_report_by_the_name_of_an_error_alone(at_work: Workshop) -> None:
+    at_work.work(
+        "feat/x",
+        "GET\nhttps://sail.example/mast.css\nNS_ERROR_CORRUPTED_SAIL\n\nwhat now?",
+        "The path of mast.css was relative to the page, so the server answered with the page itself.",
+    )
+
+    (told,) = run_json("fix", "NS_ERROR_CORRUPTED_SAIL")["fixes"]
+
+    assert "relative to the page" in told["text"]
+
+
 def test_a_proven_fix_comes_before_an_answer_to_a_report(at_work: Workshop) -> None:
     at_work.work("feat/x", f"What is this? {FAILED}", "The registry of the cache backends lacks an entry for valkey.")
     at_work.work(

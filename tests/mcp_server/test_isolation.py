@@ -283,8 +283,8 @@ def test_a_person_searches_everything_and_each_hit_names_its_project(
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    recalled = re.split(r"\n\n(?=\d+\. )", engram("recall", QUESTION, "-n", "20"))
-    searched = re.split(r"\n\n(?=\d+\. )", engram("search", QUESTION, "-n", "20"))
+    recalled = re.split(r"\n(?=\d+\. )", engram("recall", QUESTION, "-n", "20"))
+    searched = re.split(r"\n(?=\d+\. )", engram("search", QUESTION, "-n", "20"))
 
     assert any(OWN in result and NAME in result for result in recalled)
     (shared,) = [result for result in recalled if SHARED in result]

@@ -42,6 +42,20 @@ def test_a_sentence_that_is_shown_already_ends_nothing() -> None:
     assert find_later(f"{EARLIER}\n{later}", Role.ASSISTANT, [LaterText(Role.ASSISTANT, later)]) is None
 
 
+def test_the_rest_of_a_message_that_is_shown_in_part_does_not_follow_it() -> None:
+    rest = "The parser of readFile is fixed, copper headers pass."
+    own = "We looked at the three parsers of the harbour first."
+
+    assert find_later(EARLIER, Role.ASSISTANT, [LaterText(Role.ASSISTANT, rest)]) is not None
+    assert find_later(f"{EARLIER}\n{own}", Role.ASSISTANT, [LaterText(Role.ASSISTANT, f"{own} {rest}")]) is None
+
+
+def test_what_only_introduces_a_list_ends_nothing() -> None:
+    later = LaterText(Role.ASSISTANT, "Fixed the readFile parser of copper headers:")
+
+    assert find_later(EARLIER, Role.ASSISTANT, [later]) is None
+
+
 def test_a_line_of_code_ends_nothing() -> None:
     code = "# The parser of readFile is fixed, copper headers pass."
     for later in (f"Here:\n```py\n{code}\nread()\n```\nRun it.", f"Here:\n~~~\n{code}"):

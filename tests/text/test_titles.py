@@ -134,3 +134,13 @@ def test_only_the_beginning_of_a_long_line_is_looked_at(line: str) -> None:
 @pytest.mark.parametrize("summary", ["Fix:", "# Decision:"])
 def test_a_label_alone_is_a_line_of_its_own(summary: str) -> None:
     assert headline(summary) == (summary, "")
+
+
+def test_the_rest_of_a_quotation_that_is_a_title_is_quoted() -> None:
+    asked = "issue 7: Look at the mast of the boat and find why it leans. The last comment is relevant."
+
+    title, rest = headline(f"Left open: the user asked “{asked}” and stopped before it was done")
+
+    assert title.endswith("…")
+    assert rest.count("“") == rest.count("”") == 1
+    assert rest.endswith("” and stopped before it was done")

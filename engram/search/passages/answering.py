@@ -18,7 +18,14 @@ from engram.search.hit_lines import may_be_planted
 from engram.search.hits import Hit, Part, are_barred, is_said, role_of_parts, text_of_parts
 from engram.search.passages.followed import quotation_in
 from engram.search.passages.passage_search import excerpt
-from engram.search.passages.wanted import HEADING, MARKER, Wanted, is_introduction, without_introduction
+from engram.search.passages.wanted import (
+    GIVEN_WORTH,
+    HEADING,
+    MARKER,
+    Wanted,
+    is_introduction,
+    without_introduction,
+)
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import ListEnd, end_of_list, is_lead_in, sentence_spans, sentence_texts
@@ -113,7 +120,8 @@ def _adds_answer(part: Part, told: Sequence[str], wanted: Wanted) -> bool:
     """Return True if a part contains a word of the question, or a reason or repair, that what is shown lacks."""
     coverage = wanted.coverage
     is_new = not coverage.stems_in(part.text) <= coverage.stems_in("\n".join(told))
-    return is_new or (wanted.is_given_in(part.text) and not any(map(wanted.is_given_in, told)))
+    is_surer = wanted.given_in(part.text) > max(map(wanted.given_in, told))
+    return is_new or is_surer or (wanted.is_cause(part.text) and not any(map(wanted.is_cause, told)))
 
 
 def _within(said: Sequence[TextBlock]) -> list[TextBlock]:
@@ -136,7 +144,13 @@ def _worth_of(part: Part, wanted: Wanted) -> float:
     given = [unit for unit in units if part.role not in _USERS and wanted.is_given_in(unit.of(part.text))]
     if not given:
         return 0.0
-    return FOUND + max(sum(_shares(part.text, units, units.index(unit), wanted.coverage)) for unit in given)
+    # The search found the part as a whole, so the sentence with the reason needn't repeat the words of the others.
+    whole = TAKEN_UP * wanted.coverage.share(wanted.coverage.stems_in(part.text))
+    return FOUND + max(
+        max(whole, sum(_shares(part.text, units, units.index(unit), wanted.coverage)))
+        + GIVEN_WORTH * wanted.given_in(unit.of(part.text))
+        for unit in given
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +215,7 @@ def _runs_in(
             own, before = _shares(block.text, units, place, coverage)
             if own + before >= MIN_WORTH:
                 first = units[place - 1] if before > own and place else unit
-                yield _Run(number, first.start, unit.stop, own + before + gain)
+                yield _Run(number, first.start, unit.stop, own + before + gain + GIVEN_WORTH * wanted.given_in(text))
 
 
 def _shares(text: str, units: Sequence[_Unit], place: int, coverage: Coverage) -> tuple[float, float]:
@@ -284,7 +298,8 @@ def worth_of(parts: Sequence[Part], wanted: Wanted) -> float:
     """Return the worth of parts as an answer: their share of the question's words; 0 if they lack what it asks for."""
     if not any(part.role not in _USERS and wanted.is_given_in(part.text) for part in parts):
         return 0.0
-    return wanted.coverage.share(wanted.coverage.stems_in("\n".join(part.text for part in parts)))
+    given = max(wanted.given_in(part.text) for part in parts if part.role not in _USERS)
+    return given * wanted.coverage.share(wanted.coverage.stems_in("\n".join(part.text for part in parts)))
 
 
 # -- Let no hit end at an introduction, such as "because:", whose list or sentence was cut off.

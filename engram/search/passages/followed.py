@@ -50,6 +50,8 @@ MAX_SENTENCES = 8
 COMPARED_CHARACTERS = 60
 #: Minimum number of words in a sentence that a withdrawal after it can refer to; not "Hm, wait."
 MIN_STATEMENT_WORDS = 4
+#: Minimum number of words in a sentence by which a message is recognised as one that the shown text is from.
+MIN_OWN_WORDS = 6
 #: Number of characters of a later prompt that are searched for a withdrawal; it may begin with pasted text.
 MAX_PASTED_CHARACTERS = 600
 
@@ -166,8 +168,13 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
     next_prompt = next((following for following in later if following.role == Role.USER), None)
     said = {sentence: old for sentence in sentence_texts(text)[:MAX_SENTENCES] if (old := topic_stems(sentence))}
     shown = " ".join(text.split())
+    told = [" ".join(sentence.split()) for sentence in sentence_texts(text)]
+    told = [sentence for sentence in told if len(sentence.split()) >= MIN_OWN_WORDS]
     for following in later:
         words = following.text
+        if following.role != Role.USER and told and _contains_any(words, told):
+            # The text is from several messages, and this is one of them.
+            continue
         if following.role == Role.USER and (
             following is next_prompt or (is_users and _may_take_back(following.text[:MAX_PASTED_CHARACTERS]))
         ):
@@ -189,6 +196,11 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
             if is_later and " ".join(sentence.split()) not in shown:
                 return replace(following, text=" ".join(sentence.split()))
     return None
+
+
+def _contains_any(message: str, sentences: Sequence[str]) -> bool:
+    plain = " ".join(message.split())
+    return any(sentence in plain for sentence in sentences)
 
 
 def _may_be_about(later: str, earlier: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
@@ -216,7 +228,9 @@ def _ends(later: str, earlier: str) -> bool:
     """Return True if a later sentence supersedes an earlier one on the same subject."""
     old, new = topic_stems(earlier), topic_stems(later)
     shared = len(old & new)
-    if shared < MIN_SAME_WORDS or shared < MIN_SAME_SHARE * len(old) or later.strip().endswith("?"):
+    if shared < MIN_SAME_WORDS or shared < MIN_SAME_SHARE * len(old):
+        return False
+    if later.strip().endswith("?") or is_lead_in(later):
         return False
     if _REVERSES.search(later) and not _REVERSES.search(earlier):
         return True

@@ -7,9 +7,11 @@ to do answers none.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
+from engram.search.hits import NAMED_SPEAKER, SPEAKERS, with_speaker
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import is_lead_in, sentence_spans
@@ -24,7 +26,13 @@ _GIVES_REASON = lazy_regex(
     r"(?:that|the|a|in)|missing|lacks?|instead of|rather than|means|only (?:when|if|passed|goes|reads?)|never|cannot|"
     r"no longer|nothing to|weil|denn|fehlt|wegen|"
     r"(?:is|was|are|were|do|does|did|has|have|had|can|could|would|will|wo)n['’]t|"
-    r"(?:is|was|are|were|do|does|did) not)\b|→"
+    r"(?:is|was|are|were|do|does|did) not)\b"
+)
+#: Those of them that also occur where no reason is given.
+_MAY_GIVE_REASON = lazy_regex(
+    r"\b(?:instead of|rather than|only (?:when|if|passed|goes|reads?)|never|cannot|no longer|"
+    r"(?:is|was|are|were|do|does|did|has|have|had|can|could|would|will|wo)n['’]t|"
+    r"(?:is|was|are|were|do|does|did) not)\b"
 )
 #: What names a cause in so many words.
 _NAMES_CAUSE = lazy_regex(
@@ -67,6 +75,8 @@ _ENDS_ANNOUNCED = lazy_regex(
     r"(?:…|\.{3}|:)(?:(?!…|\.{3}|:)\W)*+$|\bto (?:check|confirm|ensure|make sure|see|verify)\b", re.IGNORECASE
 )
 MAX_DOING_WORDS = 6
+#: How much a sentence counts that may give a reason, such as "It isn't read.", if one that surely does counts 1.
+DOUBTFUL = 0.5
 #: Minimum number of words in a sentence that are not in the question, for it to say something.
 MIN_NEW_WORDS = 3
 #: A sentence is about a question's subject if it contains this share of its words.
@@ -99,6 +109,8 @@ class Wanted:
     stems: frozenset[str]
     #: The texts that were judged wrong, normalised (``are_barred``).
     barred: frozenset[str] = frozenset()
+    #: Texts to find verbatim, for a search for exact words.
+    phrases: tuple[str, ...] = ()
 
     @classmethod
     def by(cls, question: str, coverage: Coverage, barred: Collection[str] = ()) -> Wanted:
@@ -107,13 +119,25 @@ class Wanted:
         asks_name = form is None and _ASKS_NAME.search(low) is not None
         return cls(coverage, form, asks_name, stems(topic_words(question)), frozenset(barred))
 
+    @property
+    def asks_why(self) -> bool:
+        return self.form is _GIVES_REASON
+
     def is_given_in(self, text: str) -> bool:
         """Return True if a text outside of quoted code gives the reason or repair that the question asks for."""
-        return self.form is not None and self.form.search(_CODE.sub("", text.lower())) is not None
+        return self.given_in(text) > 0
+
+    def given_in(self, text: str) -> float:
+        """Return how surely a text outside of quoted code gives what the question asks for: 1, ``DOUBTFUL``, or 0."""
+        said = "" if self.form is None else _CODE.sub("", text.lower())
+        if self.form is None or not self.form.search(said):
+            return 0.0
+        is_sure = not self.asks_why or self.form.search(_MAY_GIVE_REASON.sub("", said))
+        return 1.0 if is_sure else DOUBTFUL
 
     def is_cause(self, text: str) -> bool:
         """Return True if the question asks for a reason and a text outside of quoted code names one as such."""
-        return self.form is _GIVES_REASON and _NAMES_CAUSE.search(_CODE.sub("", text.lower())) is not None
+        return self.asks_why and _NAMES_CAUSE.search(_CODE.sub("", text.lower())) is not None
 
     def adds_to(self, text: str, min_words: int = MIN_NEW_WORDS) -> bool:
         """Return True if a text contains at least ``min_words`` informative words that the question lacks."""
@@ -147,6 +171,12 @@ def is_introduction(sentence: str) -> bool:
     return is_lead_in(sentence) or HEADING.match(sentence) is not None
 
 
+def without_bare_marker(text: str) -> str:
+    """Return a text without the marker of a list's point that was cut off: "3." at its end."""
+    last = text.rstrip().rpartition("\n")
+    return last[0] if last[0] and MARKER.fullmatch(last[2]) else text
+
+
 def without_introduction(text: str) -> str:
     """Return a text without the introductions at its end; "" if it contains nothing else.
 
@@ -156,3 +186,113 @@ def without_introduction(text: str) -> str:
     while spans and (is_introduction(last := text[slice(*spans[-1])]) or MARKER.fullmatch(last)):
         spans.pop()
     return text[: spans[-1][1]] if spans else ""
+
+
+# -- Cut a text around the sentence that answers.
+
+#: Mark of a text that goes on.
+MORE = " …"
+#: What a sentence is worth as an answer: the share of the question's words in it, this part of the share of those in
+#: the sentence and the heading before it, and this much if it gives the reason or repair that is asked for.
+BEFORE_SHARE, GIVEN_WORTH = 0.6, 0.3
+#: A sentence with fewer informative words that the question lacks, or that only introduces another one, counts less.
+MIN_TOLD_WORDS, EMPTY_SHARE = 2, 0.3
+#: Another message of the turn is shown, too, if its best sentence is worth this share of the best of all.
+MIN_OTHER_SHARE = 0.5
+
+
+def telling_part(text: str, wanted: Wanted, fits: Callable[[str], bool]) -> str:
+    """Return the sentences around the one that best answers the question, as many as fit; the whole text if it does.
+
+    Args:
+        text: a hit's; if it names its speakers, so does the part, and what the user asked is not the answer.
+    """
+    if fits(text):
+        return text
+    spans = _points_of(text)
+    speakers = _speakers_in([text[start:stop] for start, stop in spans])
+    worths = _worths_of(text, spans, speakers, wanted)
+    # The best sentence of each message, best first; what follows it says more than what precedes it.
+    messages = [list(message) for _, message in groupby(range(len(spans)), key=lambda place: speakers[place])]
+    best = sorted(
+        (max(message, key=lambda place: worths[place].all) for message in messages), key=lambda p: -worths[p].all
+    )
+    kept: set[int] = set()
+
+    def keep(place: int) -> bool:
+        is_kept = place in kept or not kept or fits(_joined(text, spans, {*kept, place}))
+        kept.update([place] if is_kept else [])
+        return is_kept
+
+    for place in best:
+        if worths[place].all >= MIN_OTHER_SHARE * worths[best[0]].all and keep(place) and worths[place].is_led:
+            keep(place - 1)
+    for place in [place for place in best if place in kept]:
+        message = next(message for message in messages if place in message)
+        all(map(keep, range(place + 1, message[-1] + 1)))
+        all(map(keep, range(place - 1, message[0] - 1, -1)))
+    while len(kept) > 1 and is_introduction(text[slice(*spans[max(kept)])]):
+        kept.discard(max(kept))
+    return _joined(text, spans, kept)
+
+
+def _joined(text: str, spans: Sequence[tuple[int, int]], kept: Collection[int]) -> str:
+    """Return some sentences of a text, with a mark if it goes on; those that are not adjacent are on separate lines."""
+    runs: list[tuple[int, int]] = []
+    for place in sorted(kept):
+        start, stop = spans[place]
+        runs = [*runs[:-1], (runs[-1][0], stop)] if place - 1 in kept else [*runs, (start, stop)]
+    shown = "\n".join(with_speaker(text[start:stop], text) for start, stop in runs)
+    return shown if not spans or len(spans) - 1 in kept else shown.rstrip() + MORE
+
+
+def _points_of(text: str) -> list[tuple[int, int]]:
+    """Return the start and stop of each sentence and line, with the list marker or the speaker's name before it."""
+    spans: list[tuple[int, int]] = []
+    for start, stop in sentence_spans(text):
+        before = text[slice(*spans[-1])] if spans else ""
+        is_begun = bool(MARKER.fullmatch(before)) or NAMED_SPEAKER.fullmatch(f"{before.strip()} ") is not None
+        is_begun = is_begun and "\n" not in text[spans[-1][1] : start]
+        spans = [*spans[:-1], (spans[-1][0], stop)] if is_begun else [*spans, (start, stop)]
+    return spans
+
+
+def _speakers_in(pieces: Sequence[str]) -> list[tuple[int, str]]:
+    """Return, for each sentence of a text, the number of its message and its speaker, "" if the text names none."""
+    number, speaker, speakers = 0, "", []
+    for piece in pieces:
+        if named := NAMED_SPEAKER.match(piece):
+            number, speaker = number + 1, named[1]
+        speakers.append((number, speaker))
+    return speakers
+
+
+@dataclass(frozen=True, slots=True)
+class _Worth:
+    all: float
+    #: True if the sentence before it has more of the question's words.
+    is_led: bool
+
+
+def _worths_of(
+    text: str, spans: Sequence[tuple[int, int]], speakers: Sequence[tuple[int, str]], wanted: Wanted
+) -> list[_Worth]:
+    """Return what each sentence of a text is worth as an answer; what the user asked before an answer, nothing."""
+    pieces = [text[start:stop] for start, stop in spans]
+    covered = wanted.coverage.stems_in_each(pieces)
+    last_told = max((place for place, (_, name) in enumerate(speakers) if name != SPEAKERS["user"]), default=-1)
+    heading = frozenset[str]()
+    worths: list[_Worth] = []
+    for place, (piece, own) in enumerate(zip(pieces, covered, strict=True)):
+        is_first = not place or speakers[place] != speakers[place - 1]
+        led = frozenset[str]() if is_first else covered[place - 1]
+        heading = own if HEADING.match(piece) else heading
+        share = wanted.coverage.share(own)
+        worth = share + BEFORE_SHARE * wanted.coverage.share((led | heading) - own)
+        worth += GIVEN_WORTH * wanted.given_in(piece)
+        worth += any(phrase.lower() in piece.lower() for phrase in wanted.phrases)
+        is_empty = is_introduction(piece) or wanted.is_idle(piece) or not wanted.adds_to(piece, MIN_TOLD_WORDS)
+        is_asked = place < last_told and speakers[place][1] == SPEAKERS["user"]
+        worth = 0.0 if is_asked else worth * EMPTY_SHARE if is_empty else worth
+        worths.append(_Worth(worth, wanted.coverage.share(led) > share))
+    return worths
