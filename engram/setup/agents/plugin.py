@@ -231,7 +231,7 @@ def other_files(folder: Path, files: Collection[str]) -> list[str]:
 #: Name of the script.
 SCRIPT = "statusline.sh"
 #: A string that the command of Engram's status line contains.
-MARK = f"{FOLDER.name}/{SCRIPT}"
+STATUSLINE_MARK = f"{FOLDER.name}/{SCRIPT}"
 
 
 def statusline_entry(home: Home | None = None) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def statusline_entry(home: Home | None = None) -> dict[str, Any]:
 
 def is_our_statusline(entry: object) -> bool:
     """Return True for the status line of any version of Engram, even if edited."""
-    return isinstance(entry, Mapping) and MARK in str(entry.get("command", ""))
+    return isinstance(entry, Mapping) and STATUSLINE_MARK in str(entry.get("command", ""))
 
 
 def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home | None = None) -> Step:
@@ -260,7 +260,8 @@ def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home
         )
         return Step("statusline", summary, notes=(note,))
     edit = JsonEdit(
-        add=(JsonEntry(("statusLine",), statusline_entry(home), marker=MARK),), drop=without_our_statusline(settings)
+        add=(JsonEntry(("statusLine",), statusline_entry(home), marker=STATUSLINE_MARK),),
+        drop=without_our_statusline(settings),
     )
     return Step("statusline", summary, changes=(FileChange(path, edit=edit),))
 

@@ -155,7 +155,7 @@ def dump_cursor(position: Position, state: ReaderState) -> Cursor:
 #: Maximum number of texts waiting for their copy in the other log.
 MAX_ECHOES = 24
 _TEXTS = (Kind.PROMPT, Kind.REPLY)
-_TIMED = lazy_regex(r"([0-9a-f]{8})-([0-9a-f]{4})-7")
+_TIMED_UUID = lazy_regex(r"([0-9a-f]{8})-([0-9a-f]{4})-7")
 
 
 class Identified(NamedTuple):
@@ -221,7 +221,7 @@ def _call_uuid(entry: Entry, session_id: str, naming: Naming) -> str:
 def begun_ms(name: str) -> int:
     """Return when a turn or session began, in milliseconds since 1970, according to its id; 0 if that is unknown."""
     # A UUID of version 7 begins with the time.
-    match = _TIMED.match(name)
+    match = _TIMED_UUID.match(name)
     return int(match[1] + match[2], 16) if match else 0
 
 
