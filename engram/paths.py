@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Mapping
@@ -9,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram.errors import HomeError
-from engram.system.atomic import explain_error, make_private_folder
+from engram.system.atomic import explain_error, identity_of, make_private_folder, read_regular, write_atomic
 from engram.system.lazy_regex import lazy_regex
 
 #: A session id as written by Claude Code, for ``fullmatch``.
 _SESSION_ID = lazy_regex(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
+#: Maximum size of the file that notes the disks of memory folders, in bytes.
+_DISKS_BYTES = 1_000_000
 
 
 def is_session_id(text: object) -> bool:
@@ -291,7 +294,7 @@ class Home:
         Raises:
             HomeError: the folder belongs to another user, can't be made private, or can't be created.
         """
-        self.check_link()
+        self.check_place()
         try:
             if self.root.exists() and not self.root.is_dir():
                 raise HomeError(f"{self.root} is a file; choose another memory folder")
@@ -301,6 +304,7 @@ class Home:
             notes = (self.notes, self.daily_notes, self.saved_notes, self.archive_notes)
             for folder in (self.recollections, *notes, self.logs):
                 make_private_folder(folder)
+            _note_disk(self.root)
         except OSError as error:
             reason = explain_error(error).removeprefix(f"{self.root}: ")
             raise HomeError(
@@ -308,13 +312,38 @@ class Home:
             ) from error
         return self
 
-    def check_link(self) -> None:
-        """Raise HomeError if the memory folder is a link that leads nowhere: another one must not be made."""
+    def check_place(self) -> None:
+        """Raise HomeError if the memory is on a disk that is not mounted, since another one must not be made instead.
+
+        Then the memory folder is a link that leads nowhere, an empty mount point, or missing like the folders above it.
+        """
         if os.path.islink(self.root) and not os.path.exists(self.root):
             raise HomeError(
                 f"{self.root} is a link to {os.path.realpath(self.root)}, which does not exist: if it is on another "
                 "disk, mount that first"
             )
+        disk = "" if os.path.lexists(self.memory_db) else _noted_disks().get(str(self.root), "")
+        if disk and not os.path.ismount(disk):
+            raise HomeError(
+                f"the memory of {self.root} is missing: it was on the disk mounted at {disk}, which is not mounted "
+                "now. Mount it. If that memory is lost for good, start a new one: engram restore --new"
+            )
+
+    def is_still(self, identity: tuple[int, int] | None) -> bool:
+        """Return False if the folder that had this identity is gone, and no other memory has taken its place."""
+        found = identity_of(self.root)
+        return found is not None and (found == identity or os.path.lexists(self.memory_db))
+
+    def forget_disk(self) -> bool:
+        """Forget which disk the memory is on, so that a new one can be made elsewhere; return True if that was known.
+
+        Raises OSError.
+        """
+        disks = _noted_disks()
+        if disks.pop(str(self.root), None) is None:
+            return False
+        _write_disks(disks)
+        return True
 
 
 def check_private(folder: Path, *, is_dry: bool = False) -> None:
@@ -324,3 +353,60 @@ def check_private(folder: Path, *, is_dry: bool = False) -> None:
         raise HomeError(f"the memory folder {folder} belongs to another user; set ENGRAM_HOME to a folder of your own")
     if stat.S_IMODE(facts.st_mode) & 0o077 and not is_dry:
         os.chmod(folder, 0o700)
+
+
+# -- The disks of memory folders. If one is not mounted, nothing in the memory folder shows it. So where it is mounted
+# is noted in the user's home folder, for memory folders that are on another disk than that.
+
+
+def _disks_file() -> Path:
+    """Return the file that contains memory folder → mount point, as JSON. Raises HomeError."""
+    return user_home() / ".local" / "state" / "engram" / "disks.json"
+
+
+def _noted_disks() -> dict[str, str]:
+    """Return memory folder → the mount point of its disk; empty if the file is missing or damaged."""
+    with contextlib.suppress(HomeError, ValueError):
+        data = read_regular(_disks_file(), _DISKS_BYTES)
+        if not data:
+            return {}
+        import json  # here, because hooks import this module
+
+        found = json.loads(data)
+        if isinstance(found, dict):
+            return {folder: disk for folder, disk in found.items() if isinstance(disk, str)}
+    return {}
+
+
+def _note_disk(root: Path) -> None:
+    """Note where the disk of a memory folder is mounted, unless it is that of the user's home folder. Never fails."""
+    with contextlib.suppress(OSError, HomeError):
+        disk, disks = _mount_point(root), _noted_disks()
+        wanted = None if disk == _mount_point(_disks_file()) else disk
+        if disks.get(str(root)) == wanted:
+            return
+        disks |= {str(root): disk}
+        if wanted is None:
+            del disks[str(root)]
+        # Those of memories that were deleted are of no use; a memory whose disk is not mounted may come back.
+        _write_disks({one: at for one, at in disks.items() if os.path.isdir(one) or not os.path.ismount(at)})
+
+
+def _write_disks(disks: Mapping[str, str]) -> None:
+    """Write the file, or delete it if there is nothing to note. Raises OSError or HomeError."""
+    import json  # as above
+
+    file = _disks_file()
+    if not disks:
+        file.unlink(missing_ok=True)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(file, json.dumps(disks, indent=1).encode())
+
+
+def _mount_point(path: Path) -> str:
+    """Return where the file system is mounted that contains a path, or the nearest folder above it that exists."""
+    folder = os.path.realpath(path)
+    while not os.path.ismount(folder):
+        folder = os.path.dirname(folder)
+    return folder

@@ -13,6 +13,7 @@ import pytest
 import engram.cli
 from engram.cli.workspace import Workspace
 from engram.log import read_records, start_logging
+from tests.empty_memory import open_empty
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 
@@ -115,9 +116,9 @@ def test_a_warning_of_a_memory_that_is_only_looked_at_is_not_on_the_terminal(
 ) -> None:
     logging.getLogger().handlers = []
     workspace = Workspace({"home": str(log_folder / "home")})
-    workspace.places.prepare()
+    open_empty(workspace.places.prepare().memory_db).close()
 
-    with workspace.existing_store(is_made=True):
+    with workspace.existing_store():
         logging.getLogger("engram.models").warning("action=try failed=nothing")
 
     assert "".join(capsys.readouterr()) == ""

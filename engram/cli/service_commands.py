@@ -21,7 +21,7 @@ from engram.cli.options import duration_option, json_command, limit_option, requ
 from engram.cli.output import print_facts, print_json, safe, say, when
 from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here, find_project, pass_workspace
-from engram.errors import AlreadyRunning, MissingDatabase
+from engram.errors import AlreadyRunning
 from engram.models.work.work import FOREVER_MS, current_pauses, resume
 from engram.models.work.work import pause as pause_scope
 from engram.reports.processes import ProcessState, process_state, terminal_run
@@ -271,11 +271,10 @@ def _system(workspace: Workspace) -> ServiceSystem:
 
 
 def _system_to_start(workspace: Workspace) -> ServiceSystem:
-    """Return the system that starts the processes. Raises MissingDatabase if they would exit at once."""
-    from engram.models.engine.database import is_deleted
+    """Return the system that starts the processes. Raises MissingDatabase or HomeError if they would exit at once."""
+    from engram.models.engine.database import check_missing
 
-    if is_deleted(settings_around(workspace.settings).places.memory_db):
-        raise MissingDatabase()
+    check_missing(settings_around(workspace.settings).places.memory_db)
     return _system(workspace)
 
 

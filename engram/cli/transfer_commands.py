@@ -373,6 +373,7 @@ def restore(
     Example: engram restore --list
     """
     require_alone("only_list", "starts_new", but=("yes",))
+    was_on_disk = starts_new and workspace.places.forget_disk()
     places = workspace.places.prepare()
     backups = list_backups(places.backups)
     driver = workspace.settings.sqlite_driver
@@ -384,7 +385,7 @@ def restore(
     locks = (around.watcher_lock, around.worker_lock)
     if starts_new:
         with _stopped(*locks):
-            _start_new(workspace, as_json)
+            _start_new(workspace, as_json, had_memory=was_on_disk)
         return
     chosen = _choose(backups, places.backups, file, driver)
     require_database(chosen)
@@ -472,26 +473,30 @@ def _say_what_is_missing(workspace: Workspace, backups: Sequence[Backup], chosen
         say("What you saved, changed, judged, decided or forgot is carried over; the current memory.db is kept.")
 
 
-def _start_new(workspace: Workspace, as_json: bool) -> None:
+def _start_new(workspace: Workspace, as_json: bool, *, had_memory: bool) -> None:
     """Create an empty memory.db; backups of the deleted one are kept, and what was forgotten remains forgotten.
 
+    Args:
+        had_memory: True if the memory was on a disk that may not be mounted any more, so that there are no backups.
+
     Raises:
-        BadRequest: there is already a memory.
+        BadRequest: there is already a memory, or there was none.
     """
     path = workspace.places.memory_db
     with owning_database(path):
         if os.path.lexists(path):
             raise BadRequest(f"{path} exists. To start over, stop Engram and move it away: mv {path}* SOMEWHERE")
         backups = [backup.path for backup in list_backups(workspace.places.backups)]
-        if not backups:
+        if not backups and not had_memory:
             raise BadRequest("there was no memory here, and there are no backups of one; `engram up` creates one")
         with Store(path, driver=workspace.settings.sqlite_driver, may_start_over=True) as store:
             carry_forgotten(store, backups)
     tell(
         as_json,
         {"new": str(path)},
-        f"{path} is new and empty. The backups of the earlier memory are kept, and what you forgot remains forgotten. "
-        f"Start Engram again: {start_command(workspace.settings)}",
+        f"{path} is new and empty. "
+        + "The backups of the earlier memory are kept, and what you forgot remains forgotten. " * bool(backups)
+        + f"Start Engram again: {start_command(workspace.settings)}",
     )
 
 

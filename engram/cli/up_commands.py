@@ -214,6 +214,7 @@ def _run(workspace: Workspace) -> None:
     for child in supervisor.children:
         if child.ended and not child.has_failed:
             say(child.ended, err=True)
+    workspace.places.check_place()
     if failed is not None:
         raise EngramError(f"the {PROCESSES[failed.name]} can't run: {failed.ended.removeprefix('Error: ')}")
     say("Stopped." if was_clean else "Stopped. One process did not exit in time and was killed.", err=True)
@@ -255,9 +256,11 @@ def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Even
 
 def _read_health(workspace: Workspace) -> Health | str:
     """Return the health of all parts, or why it can't be read. A damaged file may have been replaced since."""
+    if not workspace.places.memory_db.exists():
+        return "The memory is not there yet, or no longer."
     try:
-        # Not workspace.store(), which would recreate a memory folder that was moved away.
-        with workspace.existing_store(is_made=True) as store:
+        # Not workspace.store(), which would make a new memory if the disk of this one is not mounted any more.
+        with workspace.existing_store() as store:
             return take_health(store, workspace.settings)
     except StoreError as error:
         return str(error)

@@ -117,16 +117,12 @@ class Workspace:
             yield store
 
     @contextlib.contextmanager
-    def existing_store(self, *, is_made: bool = False) -> Iterator[Store]:
-        """Open the memory of a folder that must not be made. Raises StoreError.
-
-        Args:
-            is_made: create a missing memory.db in the folder.
-        """
+    def existing_store(self) -> Iterator[Store]:
+        """Open a memory that must not be made. Raises StoreError."""
         from engram.models.open_memory import open_memory  # as in ``store``
 
         self.log_warnings()
-        with open_memory(self.places.memory_db, driver=self.settings.sqlite_driver, is_made=is_made) as store:
+        with open_memory(self.places.memory_db, driver=self.settings.sqlite_driver, is_made=False) as store:
             yield store
 
     @contextlib.contextmanager
@@ -151,7 +147,7 @@ class Workspace:
         places = self.places
         if self.may_make_home or places.memory_db.exists() or places.logs.is_dir() or places.root.is_file():
             return
-        places.check_link()
+        places.check_place()
         self.require_claude_folder()
         if self.loaded.sources["home"] == "default":
             raise MissingHome(f"there is no memory yet in {places.root}. Type: engram install")
@@ -402,7 +398,7 @@ def _forget_failures(workspace: Workspace) -> None:
 
     if workspace.places.memory_db.is_file():
         try:
-            with workspace.existing_store(is_made=True) as store:
+            with workspace.existing_store() as store:
                 clear_failures(store, STAGES_OF_SETTINGS)
         except OlderSchema:
             raise

@@ -7,6 +7,7 @@ directly.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from engram.models.engine.database import (
     CACHE_KB,
     UNINSTALLED_NAME,
     free_name,
+    is_replaced,
     move_aside,
     using_database,
 )
@@ -63,12 +65,14 @@ def open_memory(path: Path, *, driver: str, is_made: bool) -> Iterator[Store]:
     is full and no process has the file open, it can only be read, and nobody else can open it meanwhile.
 
     Args:
-        is_made: create a missing file, and set aside another program's database.
+        is_made: create a missing file, and set aside another program's database; otherwise nothing is created.
 
     Raises:
         OlderSchema: an earlier version wrote the file; only ``engram.worker.memory_file`` may upgrade it, after a copy.
         StoreError: the file can't be opened.
     """
+    if not (is_made or os.path.lexists(path) or is_replaced(path)):
+        raise StoreError(f"{path} is missing")
     with using_database(path) as damage:
         store = _open_with_others(path, driver, is_made)
         try:

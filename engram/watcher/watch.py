@@ -287,7 +287,7 @@ class Watcher:
         self._next_sweep = 0.0
         #: True if the log of memory.db was deleted while this process had it open.
         self.is_log_displaced = False
-        self._opened = store.file_identity()
+        self._opened, self._folder = store.file_identity(), identity_of(settings.home)
         self._is_stopping = False
         self._pipe = os.pipe()
         os.set_blocking(self._pipe[0], False)
@@ -414,7 +414,7 @@ class Watcher:
             has_failed = True
             try:
                 with self._edge("watch"):
-                    if not self.settings.home.is_dir():
+                    if not self.settings.places.is_still(self._folder):
                         logger.warning("action=stop reason=the memory folder is gone")
                         break
                     if self.store.file_identity() != self._opened:

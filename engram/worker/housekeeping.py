@@ -19,6 +19,7 @@ from engram.paths import Home
 from engram.recollection.hook_files import RecollectionFiles
 from engram.reports.health import take_vitals
 from engram.settings import DEFAULT_LIMIT_RSS_MB
+from engram.system.atomic import identity_of
 from engram.system.process_limits import give_back_memory, rss_mb
 from engram.tasks.enqueue_due import enqueue_due
 from engram.tasks.queue import EngramQueue
@@ -240,6 +241,7 @@ class Housekeeper:
         self._data_version = -1
         self._quiet_checks = 0
         self._opened = runtime.store.file_identity()
+        self._folder = identity_of(runtime.settings.home)
         self._backup = DailyBackup(runtime)
         self._status_lines = StatusLines(runtime, server.vaults)
         self._hub_watch = HubWatch(runtime)
@@ -272,8 +274,8 @@ class Housekeeper:
     def step(self) -> None:
         """Check everything once."""
         home = self._runtime.settings.places
-        if not home.root.is_dir():
-            # This is checked first, because a restarted worker would create an empty folder in its place.
+        if not home.is_still(self._folder):
+            # This is checked first, because a restarted worker would create an empty memory in its place.
             self._end("the memory folder is gone")
             return
         self._restore_places(home)

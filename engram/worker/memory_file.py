@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.errors import BrokenDatabase, MissingDatabase, OlderSchema, StoreError
-from engram.models.engine.database import is_deleted, is_replaced, using_database
+from engram.errors import BrokenDatabase, OlderSchema, StoreError
+from engram.models.engine.database import check_missing, is_replaced, using_database
 from engram.models.engine.transaction import Store
 from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.open_memory import open_store
@@ -110,8 +110,7 @@ def upgrade_memory(home: Home, settings: Settings) -> Path | None:
         OlderSchema, StoreError: as in ``open_upgraded``.
     """
     if not os.path.lexists(home.memory_db) and not is_replaced(home.memory_db):
-        if is_deleted(home.memory_db):
-            raise MissingDatabase()
+        check_missing(home.memory_db)
         return None
     before = {backup.path for backup in list_backups(home.backups)}
     with contextlib.suppress(BrokenDatabase), using_database(home.memory_db):

@@ -460,6 +460,14 @@ def test_it_ends_when_its_folder_was_moved_away_and_creates_nothing(desk: Desk) 
     assert not desk.settings.home.exists()
 
 
+def test_it_ends_when_its_folder_became_an_empty_mount_point_and_creates_nothing(desk: Desk) -> None:
+    desk.settings.home.rename(desk.settings.home.with_name("unmounted"))
+    desk.settings.home.mkdir()
+
+    assert desk.watcher.run() == 0
+    assert not list(desk.settings.home.iterdir())
+
+
 def test_a_child_of_a_supervisor_does_not_make_a_folder_that_is_gone(desk: Desk) -> None:
     desk.settings.home.rename(desk.settings.home.with_name("moved"))
 

@@ -93,6 +93,27 @@ def test_a_worker_whose_folder_was_moved_away_ends_for_good_and_creates_nothing(
     assert not home.exists()
 
 
+def test_a_worker_whose_folder_became_an_empty_mount_point_ends_for_good_and_creates_nothing(office: Office) -> None:
+    home = office.runtime.settings.home
+    home.rename(home.with_name("unmounted"))
+    home.mkdir()
+
+    office.housekeeper.step()
+
+    assert (office.ends, office.reasons) == (["the memory folder is gone"], [])
+    assert not list(home.iterdir())
+
+
+def test_a_worker_whose_folder_was_replaced_by_a_copy_starts_again(office: Office) -> None:
+    home = office.runtime.settings.home
+    home.rename(home.with_name("moved"))
+    shutil.copytree(home.with_name("moved"), home, ignore=shutil.ignore_patterns("*.sock"))
+
+    office.housekeeper.step()
+
+    assert (office.ends, office.reasons) == ([], ["memory.db was replaced"])
+
+
 def test_a_worker_whose_task_or_threads_hang_gives_no_heartbeat(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

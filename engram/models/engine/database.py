@@ -22,7 +22,7 @@ from typing import Any
 import peewee
 from peewee import Model, SqliteDatabase
 
-from engram.errors import AlreadyRunning, BrokenDatabase, StoreError
+from engram.errors import AlreadyRunning, BrokenDatabase, MissingDatabase, StoreError
 from engram.models import tables
 from engram.paths import Home
 from engram.system.atomic import (
@@ -443,8 +443,7 @@ def table_statements(table: type[Model]) -> tuple[str, ...]:
     return tuple(statements)
 
 
-# -- Find out what is at the path of memory.db: nothing, Engram's database, another program's database, or something
-# other than a file.
+# -- Find out what is at the path of memory.db: nothing, Engram's database, another program's, or no file.
 
 #: Names of the backups in their folder.
 BACKUP_NAMES = "memory-*.db"
@@ -469,6 +468,13 @@ def is_no_file(path: Path) -> bool:
 def is_deleted(path: Path) -> bool:
     """Return True if memory.db is missing but has backups. A new one is then created only on request."""
     return not os.path.lexists(path) and _has_backups(path)
+
+
+def check_missing(path: Path) -> None:
+    """Raise MissingDatabase if memory.db was deleted; HomeError if it is on a disk that is not mounted."""
+    Home(path.parent).check_place()
+    if is_deleted(path):
+        raise MissingDatabase()
 
 
 def _has_backups(path: Path) -> bool:
@@ -523,8 +529,7 @@ class OpenedFiles:
     def __init__(self, database: SqliteDatabase, path: Path) -> None:
         self._paths = (str(path), f"{path}-wal", f"{path}-shm")
         self._noted = threading.local()
-        # peewee calls this for each new connection, right after the pragmas have read the file. Later, another file
-        # could be at the path.
+        # peewee calls this for each new connection, right after the pragmas have read the file, not a later one.
         database._initialize_connection = self._note  # type: ignore[attr-defined]
 
     def are_displaced(self, open_log: Callable[[], object]) -> bool:
@@ -550,9 +555,8 @@ class OpenedFiles:
 def is_foreign_file(path: Path) -> bool:
     """Return True for another program's database, judging only by its header, because opening it would write to it.
 
-    A database of a single page counts as Engram's, which has one page until its first checkpoint. A file that this
-    process has checked isn't read again, because closing a file drops all of the process's locks on it, including
-    SQLite's.
+    A database of a single page counts as Engram's, which has one page until its first checkpoint. A checked file isn't
+    read again, because closing a file drops all of the process's locks on it, including SQLite's.
     """
     try:
         facts = path.stat()  # before the header is read, because another process may be filling the file

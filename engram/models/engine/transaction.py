@@ -13,12 +13,13 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import peewee
 
-from engram.errors import BadRequest, BrokenDatabase, DiskFull, ForeignDatabase, MissingDatabase, StoreError
+from engram.errors import BadRequest, BrokenDatabase, DiskFull, ForeignDatabase, StoreError
 from engram.models.engine.database import (
     APPLICATION_ID,
     CACHE_KB,
     DATABASE_ERRORS,
     OpenedFiles,
+    check_missing,
     choose_driver,
     driver_errors,
     file_identity,
@@ -26,7 +27,6 @@ from engram.models.engine.database import (
     has_own_tables,
     is_cut_short,
     is_damage,
-    is_deleted,
     is_emptied,
     is_foreign_file,
     is_no_file,
@@ -399,15 +399,15 @@ class Store(Reader):
         Raises:
             ForeignDatabase: the file belongs to another program.
             BrokenDatabase: the file is damaged or not a database.
-            MissingDatabase: there is no file, but there are backups of one.
+            HomeError, MissingDatabase: there is no file, but there was one (``check_missing``).
             NewerSchema: the file was written by a newer Engram.
             OlderSchema: the file was written by an earlier Engram, and must not be upgraded.
             StoreError: any other error from SQLite.
         """
         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         finish_replacement(self.path)
-        if not self._may_start_over and is_deleted(self.path) and not is_replaced(self.path):
-            raise MissingDatabase()
+        if not self._may_start_over and not is_replaced(self.path):
+            check_missing(self.path)
         if is_no_file(self.path):
             raise BrokenDatabase(f"{self.path} is not a regular file")
         if is_emptied(self.path):

@@ -242,6 +242,7 @@ def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+        home.forget_disk()
     except OSError as error:
         raise InstallError(f"can't delete the memory: {explain_error(error)}") from error
     left = sorted(home.root.iterdir())

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from engram.errors import AlreadyRunning, MissingDatabase, ServiceError
+from engram.errors import AlreadyRunning, ServiceError
 from engram.extraction.model.claude_provider import drop_keys_beside_login, drop_session
 from engram.log import start_logging
-from engram.models.engine.database import is_deleted
+from engram.models.engine.database import check_missing, is_deleted
 from engram.redaction import redact
 from engram.reports.processes import holder_of, is_held, parent_of, signal_holder
 from engram.settings import Settings
@@ -333,8 +333,7 @@ class Background:
         """
         if is_held(self._home.supervisor_lock):
             return
-        if is_deleted(self._home.memory_db):
-            raise MissingDatabase()
+        check_missing(self._home.memory_db)
         self._home.prepare()
         environ = _own_environment(drop_keys_beside_login(self._settings, os.environ))
         environ |= {"ENGRAM_HOME": str(self._settings.home), **folder_variables(self._settings)}
