@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import SQL, Field, Query, Select, Value, fn
+from peewee import Field, Query, Value, fn
 
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
@@ -30,7 +30,7 @@ from engram.models.sessions.turn_changes import (
     renumber_vectors,
 )
 from engram.models.tables.memory_tables import IS_CURRENT
-from engram.models.tables.session_tables import NO_TITLE, PROJECTS_BY_NAME, has_turns
+from engram.models.tables.session_tables import NO_TITLE, PROJECTS_BY_NAME, sessions_of_projects
 from engram.models.work.work import LOG_IS_DUE, make_due, move_pauses, paused_scopes
 from engram.system.clock import day_of
 
@@ -430,21 +430,12 @@ def count_projects(store: Reader) -> dict[int, ProjectCounts]:
 
     Takes three passes over the tables, however many projects there are: 0.2 s for 100,000 turns.
     """
-    sessions = {row.project: row.number for row in store.fetch(_sessions_of_projects())}
+    sessions = {row.project: row.number for row in store.fetch(sessions_of_projects())}
     memories = {row.project: row.number for row in store.fetch(_memories_of_projects())}
     return {
         project_id: ProjectCounts(sessions.get(project_id, 0), memories.get(project_id, 0))
         for project_id in store.fetch_values(tables.Project.select(tables.Project.id))
     }
-
-
-def _sessions_of_projects() -> Query:
-    """Return each project with the number of its sessions, including those with only some turns in it."""
-    session, turn = tables.Session, tables.Turn
-    owned = session.select(session.project.alias("project"), session.id.alias("session")).where(has_turns())
-    members = (owned | turn.select(turn.project, turn.session)).alias("member")
-    query = Select((members,), (members.c.project, fn.COUNT(SQL("*")).alias("number")))
-    return query.group_by(members.c.project)
 
 
 def _memories_of_projects() -> Query:

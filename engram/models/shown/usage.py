@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import JOIN, SQL, Case, ColumnBase, Select, Value, fn
+from peewee import JOIN, SQL, Case, ColumnBase, Select, fn
 
 from engram.enums import Refusal, Status
 from engram.models import tables
@@ -18,7 +18,13 @@ from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.shown.injections import AT_START, WAS_SHOWN
 from engram.models.tables.memory_tables import IS_CURRENT, WAITS_AS_SUSPECT, holds_anything
-from engram.models.tables.session_tables import IS_PROMPT, PROJECTS_BY_NAME, has_sessions, has_turns, was_in_project
+from engram.models.tables.session_tables import (
+    IS_PROMPT,
+    PROJECTS_BY_NAME,
+    has_sessions,
+    has_turns,
+    sessions_of_projects,
+)
 from engram.models.work.work import WorkState
 from engram.system.clock import day_of
 from engram.transcripts.turns import Opening
@@ -273,12 +279,14 @@ class ProjectTotals:
 def count_projects(store: Reader) -> list[ProjectTotals]:
     """Return the figures of each project that contains anything, by name; last, under "", those without a project."""
     project = tables.Project
-    query = (
-        project.select(project.name, *_project_figures(project.id)).where(holds_anything()).order_by(*PROJECTS_BY_NAME)
-    )
-    totals = [ProjectTotals(**row._asdict()) for row in store.fetch(query)]
-    row = store.fetch_first(Select(columns=[Value("").alias("name"), *_project_figures(None)]))
-    rest = ProjectTotals(**row._asdict())
+    sessions = {row.project: row.number for row in store.fetch(sessions_of_projects())}
+    query = project.select(project.id, project.name, *_project_figures(project.id)).where(holds_anything())
+    totals = [
+        ProjectTotals(row.name, sessions.get(row.id, 0), row.turns, row.prompts, row.memories)
+        for row in store.fetch(query.order_by(*PROJECTS_BY_NAME))
+    ]
+    row = store.fetch_first(Select(columns=_project_figures(None)))
+    rest = ProjectTotals("", sessions.get(None, 0), row.turns, row.prompts, row.memories)
     is_empty = not (rest.sessions or rest.turns or rest.prompts or rest.memories)
     return totals if is_empty else [*totals, rest]
 
@@ -292,10 +300,7 @@ def _project_figures(project_id: ColumnBase | None) -> list[Any]:
         figure: ColumnBase = table.select(fn.COUNT(table.id)).where(owner, *conditions)
         return figure
 
-    was_in = tables.Session.project.is_null() if project_id is None else was_in_project(project_id)
-    sessions = tables.Session.select(fn.COUNT(tables.Session.id)).where(has_turns(), was_in)
     return [
-        sessions.alias("sessions"),
         of_project(turn).alias("turns"),
         of_project(turn, turn.opening != Opening.CONTINUATION).alias("prompts"),
         of_project(memory, IS_CURRENT).alias("memories"),

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from peewee import AutoField, BlobField, BooleanField, ColumnBase, CompositeKey, FloatField, IntegerField, TextField, fn
+from peewee import (
+    SQL,
+    AutoField,
+    BlobField,
+    BooleanField,
+    ColumnBase,
+    CompositeKey,
+    FloatField,
+    IntegerField,
+    Query,
+    Select,
+    TextField,
+    fn,
+)
 from playhouse.sqlite_ext import AutoIncrementField
 
 from engram.enums import BranchState, Channel
@@ -440,7 +453,20 @@ def was_in_project(project_id: int | ColumnBase) -> ColumnBase:
     return was_in
 
 
+def sessions_of_projects() -> Query:
+    """Return each project with the number of its sessions with turns, including those with only some turns in it.
+
+    Takes one pass over the tables; to ask for each project which sessions were in it takes projects × sessions.
+    """
+    owned = Session.select(Session.project.alias("project"), Session.id.alias("session")).where(has_turns())
+    members = (owned | Turn.select(Turn.project, Turn.session)).alias("member")
+    query = Select((members,), (members.c.project, fn.COUNT(SQL("*")).alias("number")))
+    grouped: Query = query.group_by(members.c.project)
+    return grouped
+
+
 def has_sessions() -> ColumnBase:
-    """Return the condition that a project has sessions with turns."""
-    condition: ColumnBase = fn.EXISTS(Session.select(Session.id).where(has_turns(), was_in_project(Project.id)))
+    """Return the condition that a project has sessions with turns. Looks at each session once, not for each project."""
+    began: ColumnBase = Project.id.in_(Session.select(Session.project).where(has_turns()))
+    condition: ColumnBase = began | fn.EXISTS(Turn.select(Turn.id).where(Turn.project == Project.id))
     return condition

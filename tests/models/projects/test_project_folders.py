@@ -15,6 +15,7 @@ from engram.models.projects import project_folders
 from engram.models.projects.projects import find_project_of_identity, list_projects, project_id_of_name
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import load_turn
+from engram.models.tables.session_tables import sessions_of_projects
 from engram.models.work.work import pause
 from tests.models.conversations import make_turn, store_project, store_turn
 
@@ -82,7 +83,7 @@ def test_a_session_counts_for_every_project_that_it_has_a_turn_of(store: Store) 
 
 
 def test_what_all_projects_have_is_counted_in_one_pass_each(store: Store) -> None:
-    for query in (project_folders._sessions_of_projects(), project_folders._memories_of_projects()):
+    for query in (sessions_of_projects(), project_folders._memories_of_projects()):
         plan = [str(step[3]) for step in store.rows("EXPLAIN QUERY PLAN " + query.sql()[0], query.sql()[1])]
         assert plan
         assert not any("CORRELATED" in step for step in plan)

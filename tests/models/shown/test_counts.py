@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from showing import show
 
 from engram.enums import Scope, Status
@@ -14,6 +16,7 @@ from engram.models.shown import usage
 from engram.models.work import work
 from engram.system.clock import FixedClock
 from engram.transcripts.turns import Opening
+from tests.empty_memory import open_empty
 from tests.models.conversations import make_turn, store_project, store_turn
 
 
@@ -45,6 +48,37 @@ def test_projects_come_by_name_and_what_belongs_to_none_comes_last(store: Store,
         ("pears", 1, 1, 0),
         ("", 1, 1, 0),
     ]
+
+
+def steps_of(store: Store, read: Callable[[Store], object]) -> int:
+    """How many thousands of SQLite's steps it takes to read something."""
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    connection = store._database.connection()
+    connection.set_progress_handler(count, 1000)
+    try:
+        read(store)
+    finally:
+        connection.set_progress_handler(None, 0)
+    return steps
+
+
+@pytest.mark.parametrize("read", [usage.count_projects, usage.count_totals, usage.count_agents, usage.count_work])
+def test_figures_take_no_step_for_each_session_of_each_project(tmp_path: Path, read: Callable[[Store], object]) -> None:
+    steps = []
+    for size in (40, 160):
+        with open_empty(tmp_path / f"{size}.db", driver="sqlite3") as store:
+            for number in range(2 * size):
+                turn = make_turn(f"t{number}", "why", session_id=f"s{number}")
+                store_turn(store, turn, f"project {number % size}")
+            steps.append(steps_of(store, read))
+
+    assert steps[1] <= 6 * steps[0] + 10
 
 
 def test_work_that_waits_is_told_from_work_that_is_due_failing_or_dead(store: Store, clock: FixedClock) -> None:
