@@ -92,7 +92,7 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
     """Return a memory folder's vaults, sorted by folder. Raises HomeError for a vault that can't be read."""
     folder = home.root / FOLDER_NAME
     _require_target(folder)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         return ()
     for vault in folder.iterdir():
         _require_target(vault)
@@ -105,7 +105,7 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
 
 
 def _require_target(place: Path) -> None:
-    if place.is_symlink() and not place.exists():
+    if os.path.islink(place) and not place.exists():
         raise HomeError(f"{place} is a link that leads nowhere: nothing is read or shown until its disk is mounted")
 
 
@@ -117,7 +117,7 @@ def mark_of(folder: Path) -> Path:
 def own_vault(home: Home) -> Vault | None:
     """Return the vault whose memory folder this is; None for a memory folder that isn't a vault."""
     file = home.root / FILE_NAME
-    return _present(file) if file.is_file() else None
+    return _present(file) if os.path.isfile(file) else None
 
 
 def config_home(home: Path) -> Path:

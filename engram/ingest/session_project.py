@@ -88,11 +88,12 @@ def _project_at_gone(store: Store, project: Project, claims: Sequence[Claim], se
         return likely
     of_any = f"{project.identity}{OF_ANY}"
     recognised = {claim.project.id for claim in claims if claim.remote or claim.first_commit}
-    withheld = {claim.project.identity for claim in claims if is_paused(store, claim.project.identity)}
-    withheld.update(forgotten_projects(store), *(vault.identities for vault in list_vaults(settings.places)))
-    others = (other for other in withheld if may_be_of(of_any, other) and likely.identity not in spellings_of(other))
-    if len(recognised) < 2 and not any(others):
-        return likely
+    if len(recognised) < 2:
+        rivals = {claim.project.identity for claim in claims} - {likely.identity}
+        withheld = {identity for identity in rivals if is_paused(store, identity)}
+        withheld.update(forgotten_projects(store), *(vault.identities for vault in list_vaults(settings.places)))
+        if not any(may_be_of(of_any, other) and likely.identity not in spellings_of(other) for other in withheld):
+            return likely
     return replace(project, identity=of_any, name=f"{project.name} (unknown repository)", root="")
 
 

@@ -104,29 +104,23 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
     """
 
     @functools.cache
-    def compiled() -> tuple[Signature, int, str, tuple[tuple[int, Any], ...]]:
-        """Return the signature, the number of arguments, the SQL and the slots of its parameters.
-
-        A slot is the index of an argument, or -1 and a fixed value.
-        """
+    def compiled() -> tuple[Signature, int, str, tuple[int, ...]]:
+        """Return the signature, the number of arguments, the SQL, and the argument for each of its parameters."""
         declared = signature(build)
         names = list(declared.parameters)
         statement = compile_query(build(*(Value(_Parameter(name), converter=False) for name in names)))  # type: ignore[arg-type, call-arg]
-        slots = tuple(
-            (names.index(value.name), None) if isinstance(value, _Parameter) else (-1, value)
-            for value in statement.parameters
-        )
-        return declared, len(names), _planned_once(statement.sql, slots), slots
+        places = (names.index(value.name) for value in statement.parameters if isinstance(value, _Parameter))
+        return declared, len(names), _planned_once(statement), tuple(places)
 
     @functools.wraps(build)
     def bind(*args: P.args, **kwargs: P.kwargs) -> Statement:
-        declared, positional, sql, slots = compiled()
+        declared, positional, sql, places = compiled()
         values: Sequence[Any] = args
         if kwargs or len(args) != positional:
             bound = declared.bind(*args, **kwargs)
             bound.apply_defaults()
             values = list(bound.arguments.values())
-        return Statement(sql, tuple([_stored(values[place]) if place >= 0 else value for place, value in slots]))
+        return Statement(sql, tuple([_stored(values[place]) for place in places]))
 
     return bind
 
@@ -151,17 +145,22 @@ def _quoted(table: type[Model], names: tuple[str, ...]) -> list[str]:
     return [f'"{name}"' for name in names]
 
 
-def _planned_once(sql: str, slots: Sequence[tuple[int, Any]]) -> str:
-    """Return SQL with a plus before each argument.
+def _planned_once(statement: Statement) -> str:
+    """Return SQL with a plus before each argument, and with all other values in its text.
 
     SQLite uses the value of a bare parameter to choose a plan, and therefore compiles the statement again at each call,
     which takes ten times as long as running it.
     """
-    begin, *parts = sql.split("?")
-    if len(parts) != len(slots):  # there is a question mark in a literal
-        return sql
-    marks = ("+?" if place >= 0 else "?" for place, _ in slots)
+    begin, *parts = statement.sql.split("?")
+    marks = ("+?" if isinstance(value, _Parameter) else _literal(value) for value in statement.parameters)
     return begin + "".join(mark + part for mark, part in zip(marks, parts, strict=True))
+
+
+def _literal(value: str | float | None) -> str:
+    """Return a value as it is written in SQL."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return "NULL" if value is None else repr(+value)
 
 
 # -- Turn rows into frozen records. The fields are checked against the table's columns at import.
@@ -428,10 +427,15 @@ def unpack_entries(data: bytes) -> tuple[EntryRef, ...]:
     return tuple(found)
 
 
+#: An entry's lookup key.
+_KEY = struct.Struct("<q")
+
+
 @lru_cache(maxsize=REMEMBERED)
 def entry_key(uuid: str) -> int:
     """Return an entry's lookup key: 64 bits of a BLAKE2b hash.
 
     The probability of a collision among ten million entries is 1 in 400,000.
     """
-    return int.from_bytes(blake2b(pack_uuid(uuid), digest_size=8).digest(), "little", signed=True)
+    key: int = _KEY.unpack(blake2b(pack_uuid(uuid), digest_size=8).digest())[0]
+    return key

@@ -82,8 +82,8 @@ class Reader:
 
     def fetch(self, query: Query) -> list[Any]:
         """Return the rows of a query as named tuples."""
-        rows, names = self._fetch_all(query)
-        return list(map(_row_maker(names), rows))
+        rows, description = self._fetch_all(query)
+        return list(map(_row_maker(description), rows)) if rows else []
 
     def fetch_first(self, query: Query) -> Any:
         """Return the first row of a query as a named tuple; None if there is no row."""
@@ -117,11 +117,11 @@ class Reader:
         rows, _ = self._fetch_all(query)
         return bool(rows)
 
-    def _fetch_all(self, query: Query) -> tuple[list[Row], tuple[str, ...]]:
+    def _fetch_all(self, query: Query) -> tuple[list[Row], Row]:
         statement = compile_query(query)
         with self._mapped_errors():
             cursor = self._run_sql(statement.sql, statement.parameters)
-            return cursor.fetchall(), tuple(column[0] for column in cursor.description)
+            return cursor.fetchall(), cursor.description
 
     def _run_sql(self, sql: str, parameters: Sequence[Value]) -> Any:
         """Run a statement. Lone surrogates are replaced. Raises BadRequest for a number of more than 64 bits."""
@@ -253,7 +253,7 @@ class Tx(Reader):
         if rows:
             names = tuple(rows[0])
             sql = insertion(table, names, "INSERT OR IGNORE" if or_ignore else "INSERT")
-            self.run_many(sql, [[row[name] for name in names] for row in rows])
+            self.run_many(sql, [tuple(map(row.__getitem__, names)) for row in rows])
 
     def run_many(self, sql: str, many: Sequence[Sequence[Value]]) -> None:
         """Run a statement that writes once for each set of parameters."""
@@ -341,8 +341,8 @@ def _asking(build: Callable[P, peewee.Query], ask: Callable[[S, Statement], R]) 
 
 
 @cache
-def _row_maker(names: tuple[str, ...]) -> Callable[[Row], Any]:
-    make: Callable[[Row], Any] = namedtuple("NamedRow", names)._make  # type: ignore[attr-defined]  # names of a query
+def _row_maker(description: Row) -> Callable[[Row], Any]:
+    make: Callable[[Row], Any] = namedtuple("NamedRow", [name for name, *_ in description])._make  # type: ignore[attr-defined]
     return make
 
 

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from peewee import SQL, Query, fn
+from peewee import SQL, Query, Select, Value, fn
 
 from engram.models import tables
 from engram.models.engine.statement import pack_uuid, unpack_uuid
-from engram.models.engine.transaction import Reader, Tx, asks_any, asks_rows
+from engram.models.engine.transaction import Reader, Tx, asks_any, asks_rows, asks_values
 from engram.models.work.work import Span
 from engram.paths import may_be_of
 from engram.system.lazy_regex import lazy_regex
@@ -218,20 +218,18 @@ def _has_tombstone(kind: str, key: bytes) -> Query:
     return table.select(table.at_ms).where((table.kind == kind) & (table.key == key))
 
 
-@asks_any
-def _any_of_kind(kind: str) -> Query:
-    table = tables.Tombstone
-    return table.select(table.at_ms).where(table.kind == kind).limit(1)
-
-
 def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
     used = _used(store, kinds) if uuids else []
-    return {unpack_uuid(key) for key in _keys_among(store, [pack_uuid(uuid) for uuid in uuids if uuid], used)}
+    keys = [pack_uuid(uuid) for uuid in uuids if uuid] if used else []
+    return {unpack_uuid(key) for key in _keys_among(store, keys, used)}
 
 
-def _used(store: Reader, kinds: Iterable[TombstoneKind]) -> list[str]:
+@asks_values
+def _used(kinds: Iterable[TombstoneKind]) -> Query:
     """Return the kinds for which there are tombstones. Most databases have none at all."""
-    return [kind.value for kind in kinds if _any_of_kind(store, kind.value)]
+    kind = SQL("value")
+    has_any = fn.EXISTS(tables.Tombstone.select(Value(1)).where(tables.Tombstone.kind == kind))
+    return Select([fn.json_each(kinds)], [kind]).where(has_any)
 
 
 def _keys_among(store: Reader, keys: Collection[bytes], used: Sequence[str]) -> set[bytes]:

@@ -21,6 +21,7 @@ from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import (
     StoredTurn,
     claimed_entries,
+    is_turn_stored,
     load_turn,
     load_turn_row,
     times_of_prompts,
@@ -436,7 +437,7 @@ class TurnsInStore:
         return None if stored is None else stored.turn
 
     def is_known(self, key: str) -> bool:
-        return load_turn(self.store, key) is not None or is_turn_forgotten(self.store, key)
+        return is_turn_stored(self.store, key) or is_turn_forgotten(self.store, key)
 
     def known_entries(self, uuids: Sequence[str]) -> set[str]:
         new = [uuid for uuid in uuids if uuid not in self._asked]

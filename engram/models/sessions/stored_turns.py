@@ -20,6 +20,7 @@ from engram.models.engine.statement import (
     entry_key,
     grouped,
     in_json_list,
+    insertion,
     prepared,
     unpack_actions,
     unpack_calls,
@@ -61,6 +62,11 @@ def load_turn(store: Reader, key: str) -> StoredTurn | None:
     return next(iter(_stored_turns(store, store.fetch(_by_key(key)))), None)
 
 
+@asks_any
+def is_turn_stored(key: str) -> Query:
+    return tables.Turn.select(tables.Turn.id).where(tables.Turn.key == key)
+
+
 def load_turn_row(store: Reader, turn_id: int) -> StoredTurn | None:
     return next(iter(turns_by_row(store, [turn_id])), None)
 
@@ -82,7 +88,7 @@ def turns_begun_at(times: Sequence[int], project_ids: Sequence[int], without_ses
 
 
 def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
-    return _stored_turns(store, store.fetch(_by_row_ids(turn_ids)))
+    return _stored_turns(store, store.fetch(_by_row_ids(turn_ids))) if turn_ids else []
 
 
 def texts_of_turns(store: Reader, turn_ids: Sequence[int]) -> dict[int, Turn]:
@@ -295,9 +301,9 @@ def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
     Raises:
         Conflict: one of them has since been stored with another turn; roll back and read again.
     """
-    rows = [{"key": entry_key(entry.uuid), "turn_id": turn_id} for entry in entries]
+    rows = [(entry_key(entry.uuid), turn_id) for entry in entries]
     try:
-        tx.insert_many(tables.Entry, rows)
+        tx.run_many(insertion(tables.Entry, ("key", "turn_id")), rows)
     except peewee.IntegrityError as error:
         raise Conflict() from error
 

@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from peewee import SQL, Query, Select, Value, fn
 
@@ -150,12 +151,18 @@ def write_turns(
     ids: list[int] = []
     blocks: list[tuple[int, int, TextBlock]] = []
     places: dict[int, int | None] = {}
+    stored_rows = {
+        row.key: _StoredRow(row.id, row.entries, row.revision, row.project_id)
+        for row in tx.fetch(_stored_rows([turn.key for turn in turns]))
+    }
     for turn in turns:
         project_id = projects.get(turn.key, session.project_id)
-        turn_id, is_new = _write_row(tx, turn, session, transcript_id, project_id)
+        before = stored_rows.get(turn.key)
+        stored_rows[turn.key] = now = _write_row(tx, turn, before, session, transcript_id, project_id)
+        turn_id = now.id
         places[turn_id] = project_id
         have, next_seq = 0, 0
-        if not is_new:
+        if before is not None:
             # Positions of erased text blocks are not reused, so the next one follows from the highest position, not
             # from the number of blocks.
             stored = tx.fetch_first(_stored_blocks(turn_id))
@@ -167,9 +174,21 @@ def write_turns(
     return ids
 
 
-def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, project_id: int | None) -> tuple[int, bool]:
-    """Store a turn's row; return its id, and True if the turn is new."""
+class _StoredRow(NamedTuple):
+    """What is needed of a turn's row to write it again."""
+
+    id: int
+    entries: bytes
+    revision: int
+    project_id: int | None
+
+
+def _write_row(
+    tx: Tx, turn: Turn, stored: _StoredRow | None, session: SessionRow, transcript_id: int, project_id: int | None
+) -> _StoredRow:
+    """Store a turn's row in place of the stored one, if there is one; return the new row."""
     entries = in_order(turn.entries)
+    packed = pack_entries(entries)
     columns: dict[str, StoredValue] = {
         "cwd": turn.cwd,
         "branch": turn.branch,
@@ -182,10 +201,9 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, proj
         "message_count": turn.message_count,
         "actions": pack_actions(turn.actions, entries),
         "extra": json.dumps(turn.extra),
-        "entries": pack_entries(entries),
+        "entries": packed,
         "updated_at_ms": tx.now_ms(),
     }
-    stored = tx.fetch_first(_stored_row(turn.key))
     known: set[str] = set()
     if stored is None:
         columns |= {
@@ -197,17 +215,17 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, proj
             "opening": turn.opening.value,
             "agent": turn.agent,
         }
-        turn_id = tx.insert_row(tables.Turn, columns)
+        turn_id, revision = tx.insert_row(tables.Turn, columns), 1
     else:
-        turn_id = stored.id
+        turn_id, revision = stored.id, stored.revision + 1
         if stored.project_id != project_id:
             move_turns(tx, [turn_id], project_id, "its turn went on in another project", actor=Actor.TIDYING)
         known = {entry.uuid for entry in unpack_entries(bytes(stored.entries))}
-        tx.update_row(tables.Turn, turn_id, columns | {"revision": stored.revision + 1})
+        tx.update_row(tables.Turn, turn_id, columns | {"revision": revision})
     if stored is not None or any(action.error_keys for action in turn.actions):
         replace_failed_calls(tx, turn_id, turn.actions)
     claim_entries(tx, turn_id, [entry for entry in turn.entries if entry.uuid not in known])
-    return turn_id, stored is None
+    return _StoredRow(turn_id, packed, revision, project_id)
 
 
 def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
@@ -339,9 +357,10 @@ def _place_entries(tx: Tx, turn_id: int, before: Sequence[EntryRef], places: Map
 
 
 @prepared
-def _stored_row(key: str) -> Query:
+def _stored_rows(keys: Sequence[str]) -> Query:
     turn = tables.Turn
-    return turn.select(turn.id, turn.entries, turn.revision, turn.project).where(turn.key == key)
+    query = turn.select(turn.key, turn.id, turn.entries, turn.revision, turn.project)
+    return query.where(in_json_list(turn.key, keys))
 
 
 @prepared
