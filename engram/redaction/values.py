@@ -6,7 +6,8 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 from typing import NamedTuple
 
 from engram.system.cached import lru_cache_by_text
@@ -53,8 +54,15 @@ _LETTER_PAIRS = [
 _CLASS_CHANGE = {"lu": -1.0, "ld": -2.2, "ud": -2.4, "dl": -2.6, "du": -2.6, "dd": 1.0}
 
 
-def _pair_bits() -> dict[str, float]:
-    bits: dict[str, float] = {}
+class _PairBits(dict[str, float]):
+    """The bits of pairs of letters and digits; none for any other pair."""
+
+    def __missing__(self, pair: str) -> float:
+        return 0.0
+
+
+def _pair_bits() -> _PairBits:
+    bits = _PairBits()
     letters = "abcdefghijklmnopqrstuvwxyz"
     every = letters + letters.upper() + "0123456789"
     for first in every:
@@ -83,13 +91,7 @@ def evidence_bits(piece: str) -> float:
 
     Pairs with any other character are ignored.
     """
-    bits = 0.0
-    get = _PAIR_BITS.get
-    previous = ""
-    for char in piece:
-        bits += get(previous + char, 0.0)
-        previous = char
-    return bits
+    return reduce(add, map(_PAIR_BITS.__getitem__, map(add, piece, piece[1:])), 0.0)
 
 
 # -- The literals that rules need. A word is searched for all of them at once; a rule then looks up which literals a

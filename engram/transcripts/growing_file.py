@@ -298,14 +298,14 @@ class _Read:
             self._read_long_line(len(data))
             return
         self._data = data
-        offset, number = self._offset, self._number
+        offset, number, longest, add = self._offset, self._number, self._max_line_bytes, self._lines.append
         for piece in pieces:
-            number += 1
-            if len(piece) <= self._max_line_bytes:
-                self._lines.append(Line(offset, len(piece), number, piece))
+            length, number = len(piece), number + 1
+            if length <= longest:
+                add(Line(offset, length, number, piece))
             else:
-                self._skipped += (SkippedLine(offset, len(piece)),)
-            offset += len(piece) + 1
+                self._skipped += (SkippedLine(offset, length),)
+            offset += length + 1
         self._offset, self._number = offset, number
         if self._is_at_end and last and self._ends_whole(last):
             # The newline will be read later, as the end of an empty line with the same number.

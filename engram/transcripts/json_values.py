@@ -30,7 +30,7 @@ def parse_json(data: bytes) -> Any:
         MemoryError: it is too large.
     """
     if len(data) > _LONGEST:
-        if any(key in data for key in _PICTURE_KEYS):
+        if any(map(data.__contains__, _PICTURE_KEYS)):
             data = _PICTURE.sub(rb'\1"', data)
         if len(data) > _LONGEST:
             return _parse_slowly(data)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,8 @@ _HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
 _LINES_AT_ONCE = 200
 #: Maximum number of parent lines to follow from a line that names another session.
 _MAX_PARENTS = 20
+#: Where a line begins in its file.
+_OFFSET = attrgetter("offset")
 #: Types of lines that contain only a title.
 _ASIDE_KINDS = (Kind.SUMMARY, Kind.AI_TITLE, Kind.CUSTOM_TITLE)
 
@@ -128,7 +132,7 @@ class ClaudeCode:
             return Reading(cursor=dump_cursor(Position(), state.restarted()), is_restart=True, has_more=True)
         if chunk.position.offset == position.offset and not chunk.is_damaged:
             return reading_of(chunk, cursor, has_more=False)
-        portion = _Portion(source, position, state, stored)
+        portion = _Portion(source, position, state, stored, chunk.lines)
         for start in range(0, len(chunk.lines), _LINES_AT_ONCE):
             portion.add(chunk.lines[start : start + _LINES_AT_ONCE])
         return portion.reading(
@@ -172,7 +176,9 @@ class _Portion:
     Lines of other sessions go to a portion for each of them.
     """
 
-    def __init__(self, source: Source, position: Position, state: ReaderState, stored: StoredTurns) -> None:
+    def __init__(
+        self, source: Source, position: Position, state: ReaderState, stored: StoredTurns, lines: Sequence[Line]
+    ) -> None:
         if not position.offset and not state.is_reread and stored.is_session_known():
             state = replace(state, is_reread=True)
         self.entries: list[EntryTime] = []
@@ -189,6 +195,8 @@ class _Portion:
         self.others: dict[str, _Portion] = {}
         self._source = source
         self._stored = stored
+        #: All lines of this read.
+        self._lines = lines
         #: Up to here, the lines of the session have been read.
         self._start = position.offset
         #: Uuid of a line of this read → the result of ``_other_session`` for that line.
@@ -225,7 +233,7 @@ class _Portion:
             if session_id not in self.others:
                 cursor, stored = self._stored.other(session_id)
                 source = replace(self._source, session_id=session_id)
-                self.others[session_id] = _Portion(source, *load_cursor(cursor), stored)
+                self.others[session_id] = _Portion(source, *load_cursor(cursor), stored, self._lines)
             # Lines before this point were read earlier, by a reader that stopped before it stored this session's own
             # lines.
             start = self.others[session_id]._start
@@ -307,13 +315,28 @@ class _Portion:
             yield parent, named
             if not parent:
                 break
-            before = _bytes_before(self._source.path, entry.offset) if before is None else before
+            before = self._bytes_before(entry.offset) if before is None else before
             at = before.rfind(b'"uuid":"%b"' % parent.encode())
             line = before[before.rfind(b"\n", 0, at) + 1 : before.find(b"\n", at)] if at >= 0 else b""
             found = record_in(Line(0, len(line), 0, line))
             if isinstance(found, Unreadable):
                 break
             parent, named = storable_id(found.get("parentUuid")), storable_text(found.get("sessionId"))
+
+    def _bytes_before(self, offset: int) -> bytes:
+        """Return the end of what comes before an offset, from the lines of this read if these reach far enough."""
+        at, first, end = bisect_left(self._lines, offset, key=_OFFSET), max(0, offset - _TAIL_BYTES), offset
+        parts: list[bytes] = []
+        while at and end > first:
+            at -= 1
+            line = self._lines[at]
+            parts.append((line.data + b"\n")[: end - line.offset])
+            if line.offset + len(parts[-1]) != end:
+                break  # a line between the two was skipped
+            end = line.offset
+        if end > first:
+            return _bytes_before(self._source.path, offset)
+        return b"".join(reversed(parts))[first - end :]
 
     def _load(self, key: str) -> Turn | None:
         turn = self._stored.load(key)

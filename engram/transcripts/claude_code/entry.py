@@ -176,7 +176,7 @@ def words_of(entry: Entry) -> Words:
     if entry.kind is not Kind.USER:
         return NO_WORDS
     content = entry.message.get("content")
-    types = {str(block.get("type")) for block in objects_in(content)}
+    types = [block.get("type") for block in objects_in(content)]
     if "tool_result" in types:
         return NO_WORDS
     words = _without_plan(_judged(content, entry.data), entry.data)
