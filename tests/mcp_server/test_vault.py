@@ -92,7 +92,7 @@ def test_what_is_saved_with_a_relative_folder_makes_no_project_and_is_not_global
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path))
     access = open_access()
 
-    with pytest.raises(BadRequest, match="no absolute path"):
+    with pytest.raises(BadRequest, match="is not an absolute path"):
         tools.save(access, "The proxy listens on 8081.", scope, "normal", cwd="src/acme")
 
     with Store(access.settings.places.memory_db).open() as outer:
