@@ -462,16 +462,21 @@ def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: 
 def leave(workspace: Workspace, space: str | None, erase: bool, yes: bool, as_json: bool) -> None:
     """Leave a team. What you shared remains there; to erase it, run `engram unshare` first.
 
+    The last member who leaves dissolves the team: it is deleted on the hub, with all that was shared there.
+
     Example: engram team leave --space shop
     """
     with workspace.store() as store:
         where = require_team(store, space)
-        confirm(yes, as_json, f"Leave {where.name}?")
-        gone = team_sharing.leave(store, workspace.places, where, is_erased=erase)
+        is_last = team_sharing.is_last_member(store, workspace.places, where)
+        dissolving = "You are its last member: the team is dissolved, and what was shared there is deleted on the hub. "
+        confirm(yes, as_json, f"{dissolving if is_last else ''}Leave {where.name}?")
+        gone = team_sharing.leave(store, workspace.places, where, is_erased=erase, dissolves=is_last)
     tell(
         as_json,
-        {"left": where.name, "memories": gone},
-        f"Left {where.name}; {number_of(gone, 'memory')} deleted from this machine.",
+        {"left": where.name, "dissolved": is_last, "memories": gone},
+        f"Left {where.name}{', which is dissolved' if is_last else ''}; "
+        f"{number_of(gone, 'memory')} deleted from this machine.",
     )
 
 

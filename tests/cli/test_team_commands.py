@@ -127,9 +127,35 @@ def test_a_sealed_team_shows_its_phrase_and_a_member_leaves(hub: Hub, tmp_path: 
     assert len(made["phrase"].split()) == 17
     code = eve.json("engram team invite --role reader")["code"]
     assert joe.json(f"engram team join {code}") == {"space": "bank", "role": "reader"}
-    assert joe.json("engram team leave --erase --yes") == {"left": "bank", "memories": 0}
+    assert joe.json("engram team leave --erase --yes") == {"left": "bank", "dissolved": False, "memories": 0}
     assert "wrong, used up or too old" in joe.type(f"engram team join {code}", code=1)
     eve.type('engram save "The vault closes at six."')
+    memory = eve.json('engram save "The safe has two locks."')["id"]
+    eve.type(f"engram share {memory} --yes")
+    eve.type("engram hub sync")
+
+    # Whoever is left dissolves the team by leaving, which is said before; an open invitation ends with it.
+    unused = eve.json("engram team invite --role reader")["code"]
+    asked = eve.type("engram team leave", code=1)
+    assert "You are its last member: the team is dissolved" in asked
+    assert "Left bank, which is dissolved; 0 memories" in eve.type("engram team leave", input="y\n")
+    assert "You aren't in any team" in eve.type("engram team list")
+    assert "The safe has two locks." in eve.type('engram recall "the safe"')
+    assert "wrong, used up or too old" in joe.type(f"engram team join {unused}", code=1)
+    eve.type("engram hub sync")
+
+
+def test_an_only_keeper_is_told_beforehand_that_another_must_become_one(hub: Hub, tmp_path: Path) -> None:
+    gus, ida = Desk(tmp_path / "gus", hub), Desk(tmp_path / "ida", hub)
+    gus.type("engram team make mill")
+    ida.type(f"engram team join {gus.json('engram team invite')['code']}")
+    refusal = gus.type("engram team leave --yes", code=1)
+    assert "the only keeper of mill: first make another member (ida) one" in refusal
+    assert "team role NAME keeper --space mill`" in refusal
+    gus.type("engram team role ida keeper")
+    assert gus.json("engram team leave --yes") == {"left": "mill", "dissolved": False, "memories": 0}
+    ida.type("engram hub sync")
+    assert ida.json("engram team leave --yes") == {"left": "mill", "dissolved": True, "memories": 0}
 
 
 def test_of_several_teams_the_one_is_meant_that_has_it_or_lets_one(hub: Hub, tmp_path: Path) -> None:

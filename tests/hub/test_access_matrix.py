@@ -123,6 +123,7 @@ def requests_of(people: dict[str, Seat], seat: Seat) -> dict[str, Callable[[int]
         "team-invite": lambda ns: seat.ask("team-invite", ns=ns, role="reader", digest="ab" * 32, bundle=""),
         "team-members": lambda ns: seat.ask("team-members", ns=ns),
         "team-role": lambda ns: seat.ask("team-role", ns=ns, member=nobody, role="writer"),
+        "team-dissolve": lambda ns: seat.ask("team-dissolve", ns=ns),
         "team-report": lambda ns: seat.ask("team-report", ns=ns, author=author, memory=memory, reason="wrong"),
         "team-reports": lambda ns: seat.ask("team-reports", ns=ns),
     }
@@ -142,6 +143,7 @@ EXPECTED = {
     "team-invite": (200, 403, 403),
     "team-members": (200, 200, 200),
     "team-role": (404, 403, 403),
+    "team-dissolve": (400, 400, 400),  # others are in it
     "team-report": (200, 200, 200),
     "team-reports": (200, 403, 403),
 }
@@ -275,6 +277,7 @@ def _functions(connection: psycopg.Connection[Any], ns_id: int, people: dict[str
             ("SELECT * FROM hub.team_members(%s)", (ns_id,)),
             ("SELECT hub.set_role(%s, %s, 1)", (ns_id, writer)),
             ("SELECT hub.add_report(%s, %s, 'planted.', 'wrong')", (ns_id, writer)),
+            ("SELECT hub.dissolve_team(%s)", (ns_id,)),
             ("SELECT * FROM hub.team_reports(%s)", (ns_id,)),
             ("SELECT hub.drop_reports(%s, %s, 'planted.')", (ns_id, writer)),
         )

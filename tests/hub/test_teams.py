@@ -13,6 +13,7 @@ from engram.errors import BadRequest, HubRefused, NotFound
 from engram.hub.client import team_sharing
 from engram.hub.client import team_sharing as sharing
 from engram.hub.client.installed_packs import make_pack
+from engram.hub.server.accounts import remove_member
 from engram.memories.correct import supersede_memory
 from engram.memories.save import edit_memory, pin_memory
 from engram.models.hub.shares import add_rule, drop_rule, list_rules, list_shares
@@ -364,6 +365,48 @@ def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
     with pytest.raises(HubRefused, match="needs a keeper"):
         team_sharing.set_role(ada.store, ada.places, ada.team, "ada", "reader")
     assert team_sharing.leave(cyd.store, cyd.places, cyd.team, is_erased=True) == 0
+
+
+def test_the_last_member_dissolves_a_team_and_nothing_of_it_stays_on_the_hub(
+    hub: Hub, team: tuple[Person, Person, Person]
+) -> None:
+    ada, bob, cyd = team
+    other = make_team(bob, (cyd, "reader"))
+    bob_only = next(space for space in sharing.team_spaces(bob.store) if space.ns_id == other.ns_id)
+    shop = next(space for space in sharing.team_spaces(bob.store) if space.ns_id != other.ns_id)
+    memory = bob.save("The till is counted at six.")
+    shown = [sharing.preview(bob.store, bob.places, shop, memory, bob.project, redact)]
+    sharing.share(bob.store, shop, shown)
+    sharing.share(bob.store, bob_only, shown)
+    bob.machine.sync()
+    cyd.machine.sync()
+    ada.machine.sync()
+    (theirs,) = ada.theirs()
+    team_sharing.report_memory(ada.store, ada.places, theirs.episode_id, "wrong")
+    team_sharing.invite(ada.store, ada.places, ada.team, "reader")
+    space = ada.team
+
+    # While others are members, nobody dissolves it, and the only keeper can't leave.
+    with pytest.raises(BadRequest, match="only keeper of shop: first make another member"):
+        team_sharing.is_last_member(ada.store, ada.places, space)
+    with pytest.raises(HubRefused, match="only the last one can dissolve it"):
+        team_sharing.leave(ada.store, ada.places, space, is_erased=False, dissolves=True)
+    assert not team_sharing.is_last_member(bob.store, bob.places, shop)
+    team_sharing.leave(bob.store, bob.places, shop, is_erased=False)
+    # A member whom the operator has removed does not count.
+    remove_member(hub.database, "cyd", is_erased=False)
+    assert team_sharing.is_last_member(ada.store, ada.places, space)
+    team_sharing.leave(ada.store, ada.places, space, is_erased=False, dissolves=True)
+
+    for table in ("namespace", "seat", "mark", "statement", "code", "report"):
+        ids = [row.ns_id for row in hub.rows(f"SELECT ns_id FROM hub.{table}")]
+        assert shop.ns_id not in ids, table
+    assert other.ns_id in [row.ns_id for row in hub.rows("SELECT ns_id FROM hub.statement")]
+    ada.machine.sync()
+    bob.machine.sync()
+    assert sharing.team_spaces(ada.store) == []
+    assert [space.ns_id for space in sharing.team_spaces(bob.store)] == [other.ns_id]
+    assert [found.summary for found in ada.theirs()] == [theirs.summary]
 
 
 def test_a_sealed_team_needs_its_key_and_the_hub_reads_nothing(

@@ -38,7 +38,7 @@ _IDLE_SECONDS = 2.0
 #: Requests that send or return pages of rows.
 _PAGES = ("pull", "push")
 #: Requests that are never resent automatically, because repeating one would create or change something twice.
-_ONCE = ("code", "team-make", "team-invite", "team-join", "team-role", "team-report")
+_ONCE = ("code", "team-make", "team-invite", "team-join", "team-role", "team-dissolve", "team-report")
 
 
 @dataclass(frozen=True, slots=True)

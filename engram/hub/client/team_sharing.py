@@ -485,11 +485,33 @@ def set_role(store: Store, home: Home, space: Space, name: str, role: str) -> No
         connection.ask("team-role", {"ns": space.ns_id, "member": seat.member_id, "role": role})
 
 
-def leave(store: Store, home: Home, space: Space, *, is_erased: bool) -> int:
-    """Leave a team and, if ``is_erased`` is set, delete the teammates' memories here; return how many were deleted."""
+def is_last_member(store: Store, home: Home, space: Space) -> bool:
+    """Return True if this person is a team's only member, so that leaving dissolves it.
+
+    Raises:
+        BadRequest: this person is the only keeper of other members, and can't leave.
+    """
+    mine = server_of(store, space).member_id
+    others = [seat for seat in list_seats(store, home, space) if seat.role and seat.member_id != mine]
+    if others and space.role == "keeper" and all(seat.role != "keeper" for seat in others):
+        names = ", ".join(seat.name for seat in others[:5])
+        command = f"`engram team role NAME keeper --space {as_arguments(space.name)}`"
+        raise BadRequest(f"you are the only keeper of {space.name}: first make another member ({names}) one: {command}")
+    return not others
+
+
+def leave(store: Store, home: Home, space: Space, *, is_erased: bool, dissolves: bool = False) -> int:
+    """Leave a team and, if ``is_erased`` is set, delete the teammates' memories here; return how many were deleted.
+
+    Args:
+        dissolves: this person is the last member, so the hub deletes the team and all that was shared in it.
+    """
     server = server_of(store, space)
     with _connect(Keyring(home.hub_keys), server) as connection:
-        connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
+        if dissolves:
+            connection.ask("team-dissolve", {"ns": space.ns_id})
+        else:
+            connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
     with store.transaction() as tx:
         theirs = [said for said in said_in_space(tx, space.id) if said.author != server.member_id]
         gone = remove_received(tx, theirs) if is_erased else 0

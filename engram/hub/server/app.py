@@ -378,10 +378,23 @@ def _set_role(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str
     if row is None or row.outcome == "missing":
         raise NotFound("there is no such space or member")
     if row.outcome == "last":
-        raise BadRequest("a team needs a keeper: make someone else a keeper first")
+        raise BadRequest("a team needs a keeper: make someone else a keeper first (`engram team role NAME keeper`)")
     if row.outcome != "done":
         raise NotAllowed
     return {"set": True}
+
+
+def _dissolve_team(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+    """Delete a team with all that was shared in it. Only its last member may do that."""
+    ns_id = int(value["ns"])
+    with service.database.client(asker.token_hash) as connection:
+        _require_role(connection, ns_id, READER)
+        row = connection.execute("SELECT hub.dissolve_team(%s) AS outcome", (ns_id,)).fetchone()
+    if row is None or row.outcome == "missing":
+        raise NoSpace
+    if row.outcome == "others":
+        raise BadRequest("the team has other members: only the last one can dissolve it")
+    return {"dissolved": True}
 
 
 def _report(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
@@ -456,6 +469,7 @@ _JSON: dict[str, Handler] = {
     "team-join": _join_team,
     "team-members": _list_members,
     "team-role": _set_role,
+    "team-dissolve": _dissolve_team,
     "team-report": _report,
     "team-reports": _list_reports,
 }

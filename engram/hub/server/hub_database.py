@@ -146,6 +146,36 @@ GRANT EXECUTE ON FUNCTION hub.team_role, hub.make_team, hub.add_invitation, hub.
 #: The second step: tables, functions, rights.
 TEAMS = (_TABLES, _FUNCTIONS, _RIGHTS)
 
+#: The third step: a team's last member can dissolve it. The codes are locked first, as ``hub.redeem`` does, so that
+#: somebody who joins at the same moment is a member before the team is locked and counted.
+DISSOLVING = (
+    """
+CREATE FUNCTION hub.dissolve_team(ns bigint) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DECLARE me bigint;
+    BEGIN
+        IF hub.team_role(ns) IS NULL THEN RETURN 'missing'; END IF;
+        PERFORM 1 FROM hub.code c WHERE c.ns_id = ns ORDER BY c.code_hash FOR UPDATE;
+        PERFORM 1 FROM hub.namespace n WHERE n.ns_id = ns FOR UPDATE;
+        IF hub.team_role(ns) IS NULL THEN RETURN 'missing'; END IF;
+        SELECT a.member_id INTO me FROM hub.asker() a;
+        IF EXISTS (SELECT 1 FROM hub.seat s JOIN hub.member m USING (member_id)
+                WHERE s.ns_id = ns AND s.member_id <> me AND m.gone_at IS NULL) THEN RETURN 'others'; END IF;
+        DELETE FROM hub.report r WHERE r.ns_id = ns;
+        DELETE FROM hub.statement t WHERE t.ns_id = ns;
+        DELETE FROM hub.mark k WHERE k.ns_id = ns;
+        DELETE FROM hub.code c WHERE c.ns_id = ns;
+        DELETE FROM hub.seat s WHERE s.ns_id = ns;
+        DELETE FROM hub.namespace n WHERE n.ns_id = ns;
+        RETURN 'done';
+    END $$;
+""",
+    """
+REVOKE ALL ON FUNCTION hub.dissolve_team FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION hub.dissolve_team TO engram_hub_client;
+""",
+)
+
 
 # -- The tables of a hub in PostgreSQL: numbered migration steps, row-level security, and the functions that advance its
 # counters.
@@ -278,7 +308,7 @@ GRANT EXECUTE ON FUNCTION hub.my_device, hub.my_member, hub.my_spaces, hub.head_
 """
 
 #: The steps in order; the first one creates version 1. A released step never changes.
-STEPS: tuple[tuple[str, ...], ...] = ((_SCHEMA_TABLES, _SCHEMA_FUNCTIONS, _POLICIES), TEAMS)
+STEPS: tuple[tuple[str, ...], ...] = ((_SCHEMA_TABLES, _SCHEMA_FUNCTIONS, _POLICIES), TEAMS, DISSOLVING)
 
 
 def migrate(connection: psycopg.Connection[tuple[object, ...]]) -> int:
