@@ -18,7 +18,7 @@ from engram.models.forgetting.erase_entries import queued_key
 from engram.models.memories import memory_records
 from engram.models.memories.judgements import Contradiction
 from engram.models.memories.memory_history import IMPORT, Change, history_of
-from engram.models.memories.memory_imports import contradictions_of
+from engram.models.memories.memory_imports import contradictions_of, stored_ids
 from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
 from engram.models.memories.tombstones import TombstoneKind
 from engram.models.projects import projects
@@ -137,6 +137,25 @@ def said_by_others(memory: Memory) -> Memory:
 def id_of_foreign(episode_id: str) -> str:
     """Return the id under which a memory from someone else's export is stored, which no memory of the user's has."""
     return str(derived_ids(_EXTRACTOR, episode_id)["episode_id"])
+
+
+def copies_of_known(store: Store) -> Mapping[str, str]:
+    """Return id of a copy → id of the memory, for what somebody, or somebody after them, imported from this database.
+
+    With them, a memory that comes back from there is known, or known to be forgotten.
+    """
+    tombstones = (
+        key.decode("utf-8", "replace") for kind, key, _ in read_tombstones(store) if kind == TombstoneKind.MEMORY
+    )
+    known = {*stored_ids(store), *tombstones}
+    first = {id_of_foreign(name): name for name in known}
+    return {id_of_foreign(copy): name for copy, name in first.items()} | first
+
+
+def named_as_here(item: IncomingMemory, copies: Mapping[str, str]) -> IncomingMemory:
+    """Return a memory with its own and its successor's id in this database, if they came from here."""
+    own, successor = (copies.get(name, name) for name in (item.memory.episode_id, item.memory.superseded_by))
+    return dataclasses.replace(item, memory=dataclasses.replace(item.memory, episode_id=own, superseded_by=successor))
 
 
 def bounded(memory: Memory) -> Memory:

@@ -23,8 +23,10 @@ from engram.exchange.exchange_records import (
     Place,
     Unusable,
     bounded,
+    copies_of_known,
     id_of_foreign,
     is_proven,
+    named_as_here,
     said_by_others,
     with_project_ids,
     working_folder,
@@ -302,6 +304,7 @@ class _Importer:
     _is_mine: bool
     _is_global: bool
     _seen: set[str] = field(default_factory=set)
+    _copies: Mapping[str, str] | None = None
     _new_project_ids: list[int] = field(default_factory=list)
     _contradictions: list[Any] = field(default_factory=list)
 
@@ -309,7 +312,7 @@ class _Importer:
         """Add a batch from the file in one transaction, or only count the outcomes that this would have."""
         cleaned = [
             (item, self._clean(self._as_received(item)) if isinstance(item, IncomingMemory) else item)
-            for item in batch
+            for item in map(self._named_as_here, batch)
             if not self._is_known(item)
         ]
         with contextlib.nullcontext() if is_dry else self._store.transaction() as tx:
@@ -323,6 +326,12 @@ class _Importer:
                     self._report.remarks += (_not_forgotten_here(len(item.tombstones)),)
                 elif tx is not None:
                     self._report.tombstones += carry_harmless_tombstones(tx, item.tombstones)
+
+    def _named_as_here(self, item: Incoming) -> Incoming:
+        if not isinstance(item, IncomingMemory) or item.record is None or is_proven(self._store, item.record):
+            return item
+        self._copies = self._copies or copies_of_known(self._store)
+        return named_as_here(item, self._copies)
 
     def _is_known(self, item: Incoming) -> bool:
         """Return True, and count it, if a memory is stored under its own id. Redacting it again would take long."""
@@ -368,6 +377,8 @@ class _Importer:
         store, memory = self._store, told.memory
         uuids = [entry.uuid for entry in told.evidence]
         names = {memory.episode_id, item.memory.episode_id}
+        if told.record is not None and not self._is_own(told):
+            names.add(id_of_foreign(item.memory.episode_id))  # Somebody who had imported it passed it on.
         again = {memory.slot or "", memory.stable_id} - {""}
         if names & self._seen or any(memory_records.find_memory(store, name) is not None for name in names):
             return Outcome.KNOWN
@@ -383,9 +394,8 @@ class _Importer:
             return Outcome.FORGOTTEN
         if not self._is_own(told) and self._is_text_forgotten(item):
             return Outcome.FORGOTTEN
-        if self._seen & again or (memory.slot and memory_records.memory_by_slot(store, memory.slot) is not None):
-            return Outcome.KNOWN
-        if memory.stable_id and has_stable_id(store, memory.stable_id):
+        has_slot = memory.slot and memory_records.memory_by_slot(store, memory.slot) is not None
+        if self._seen & again or has_slot or (memory.stable_id and has_stable_id(store, memory.stable_id)):
             return Outcome.KNOWN
         self._seen |= names | again
         return Outcome.ADDED

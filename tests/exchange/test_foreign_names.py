@@ -14,7 +14,7 @@ from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
-from engram.memories.save import save_memory
+from engram.memories.save import edit_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import (
     MAX_SUMMARY_CHARACTERS,
@@ -23,6 +23,7 @@ from engram.models.memories.memory_records import (
     evidence_of,
     find_memory,
 )
+from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import list_hints, note_hints
 from engram.models.projects.projects import ensure_project
 from engram.models.rescue.clean_copies import read_tombstones
@@ -30,7 +31,7 @@ from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
-from tests.exchange.exports import as_source, import_into
+from tests.exchange.exports import as_source, home_settings, import_into
 from tests.exchange.test_voices import lines_of
 from tests.transcript_lines import say
 
@@ -162,6 +163,37 @@ def test_a_foreign_memory_comes_once_and_never_after_it_was_forgotten(store: Sto
 
     for is_mine in (False, True):
         assert import_into(store, settings, as_source([line()]), is_mine=is_mine).counts == {Outcome.FORGOTTEN: 1}
+
+
+@pytest.mark.parametrize("is_mine", [False, True])
+def test_what_comes_back_from_somebody_who_imported_it_is_not_doubled(
+    store: Store, settings: Settings, tmp_path: Path, is_mine: bool
+) -> None:
+    mine = save_memory(store, RULE, redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    old = save_memory(store, POISON, redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    gone = save_memory(store, "The crane is rented until May.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    lines = list(export_records(store, lambda _: True, with_forgotten=False))
+    theirs, thirds = home_settings(tmp_path / "b"), home_settings(tmp_path / "c")
+    with open_store(theirs.places.memory_db) as b, open_store(thirds.places.memory_db) as c:
+        import_into(b, theirs, as_source(lines), is_mine=False)
+        of_b = list(export_records(b, lambda _: True, with_forgotten=False))
+        import_into(c, thirds, as_source(of_b), is_mine=False)
+        of_c = list(export_records(c, lambda _: True, with_forgotten=False))
+        # The third gets it from the first, too.
+        assert import_into(c, thirds, as_source(lines), is_mine=False).counts == {Outcome.KNOWN: 3}
+    # Neither an edit nor that it was forgotten, before its text was noted, makes it another memory.
+    edit_memory(store, mine.episode_id, redact, actor=Actor.USER, content="Weigh the crates on any scale.")
+    forget_memory(store, settings.places, gone.episode_id, actor=Actor.USER)
+    with store.transaction() as tx:
+        tx.run("DELETE FROM tombstone WHERE kind = 'text'")
+    newer = line(id="ep_0000000000ac", summary="New.", status="superseded", superseded_by=of_b[0]["id"])
+
+    for sent in (of_b, of_c):
+        counts = import_into(store, settings, as_source(sent), is_mine=is_mine).counts
+        assert counts == {Outcome.KNOWN: 2, Outcome.FORGOTTEN: 1}
+    import_into(store, settings, as_source([newer]), is_mine=False)
+    assert {one.episode_id for one in own(store)} == {mine.episode_id, old.episode_id}
+    assert (foreign(store).status, foreign(store).superseded_by) == (Status.ARCHIVED, "")
 
 
 def test_a_foreign_import_that_is_undone_can_be_imported_as_ones_own(store: Store, settings: Settings) -> None:

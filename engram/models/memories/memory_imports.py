@@ -59,6 +59,10 @@ def has_stable_id(store: Reader, stable_id: str) -> bool:
     return store.has_any(memory.select(memory.id).where(memory.stable_id == stable_id).limit(1))
 
 
+def stored_ids(store: Reader) -> list[str]:
+    return store.fetch_values(tables.Memory.select(tables.Memory.episode_id))
+
+
 def contradictions_of(store: Reader, episode_id: str) -> list[Contradiction]:
     """Return the contradictions, open or decided, in which a memory is the newer side."""
     table = tables.Contradiction
