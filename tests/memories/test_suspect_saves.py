@@ -119,6 +119,25 @@ def test_an_agent_does_not_save_again_what_was_forgotten_and_the_user_does(
     assert plain_save(store, text, project_id).content == text
 
 
+@pytest.mark.parametrize(
+    ("forgotten", "other"),
+    [
+        ("## Decision\n\nThe queue is Redis.", "## Decision\n\nThe mail goes over SES."),
+        ("Root cause\nThe pool leaked.", "Root cause\nThe cache was stale."),
+        ("Use C++.", "Use C."),
+        ("Set the limit to -1.", "Set the limit to 1."),
+    ],
+)
+def test_an_agent_saves_what_only_resembles_a_forgotten_text(
+    store: Store, settings: Settings, project_id: int, forgotten: str, other: str
+) -> None:
+    forget_memory(store, settings.places, plain_save(store, forgotten, project_id).episode_id, actor=Actor.USER)
+
+    assert plain_save(store, other, project_id).content == other
+    with pytest.raises(BadRequest, match="was forgotten"):
+        plain_save(store, forgotten.upper(), project_id)
+
+
 def test_what_was_forgotten_for_every_project_comes_back_in_none(
     store: Store, settings: Settings, project_id: int
 ) -> None:

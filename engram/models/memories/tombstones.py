@@ -16,7 +16,10 @@ from engram.models.work.work import Span
 from engram.paths import may_be_of
 from engram.system.lazy_regex import lazy_regex
 
-_NO_WORD = lazy_regex(r"[\W_]+")
+#: The words of a text, with signs that tell them apart: "C++" is not "C", nor "-1" "1".
+_WORD = lazy_regex(r"(?<!\w)-\d[^\W_]*|[^\W_]+[+#]*")
+#: Minimum number of letters of a summary that identifies a text on its own.
+_LEAST_LETTERS = 20
 
 
 class TombstoneKind(StrEnum):
@@ -120,7 +123,9 @@ def allow_text(tx: Tx, texts: Iterable[str], project_id: int | None) -> None:
 
 
 def _text_keys(texts: Iterable[str], places: Iterable[str]) -> set[bytes]:
-    said = {" ".join(_NO_WORD.split(text.casefold())).strip() for text in texts} - {""}
+    told = {" ".join(_WORD.findall(text.casefold())) for text in texts} - {""}
+    # "Decision" and "Root cause" are headings, with which other texts begin, too. The longest is the whole text.
+    said = {words for words in told if len(words) >= _LEAST_LETTERS or words == max(told, key=len)}
     return {
         hashlib.blake2b(f"{place}\n{words}".encode("utf-8", "replace"), digest_size=16).digest()
         for place in places
