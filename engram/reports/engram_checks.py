@@ -449,10 +449,11 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         )
     dead = list_work(store, (WorkState.DEAD,))
     if dead:
+        latest = max(dead, key=lambda work: work.updated_at_ms)
         yield Check(
             "given up",
             State.BAD,
-            f"{number_of(len(dead), 'task')} failed too often, such as {dead[0].kind}: {dead[0].last_error}",
+            f"{number_of(len(dead), 'task')} failed too often; the latest error: {latest.last_error}",
             "remove the cause, then run: engram tasks retry --dead",
             command="engram tasks retry --dead",
             public=number_of(len(dead), "task"),

@@ -31,6 +31,7 @@ from engram.models.work.task_runs import RunState, begin_task_run, end_task_run
 from engram.models.work.work import FOREVER_MS, TASKS_SCOPE, WorkState, find_work, make_due, paused_scopes
 from engram.notes.user_files import read_standing_files
 from engram.page.views import decide, health
+from engram.page.views.costs import money
 from engram.page.views.health import TITLES, list_fixes
 from engram.redaction import redact
 from engram.reports.health import STAGE_NAMES, Vitals
@@ -466,7 +467,7 @@ def test_costs_are_drawn_against_the_cap_without_a_style(page: ServedPage, store
 
     text = page.see("costs").text
 
-    assert "0.7500" in text
+    assert text.count(">$0.75</td>") == 1
     assert f"{31 + EARLIER_TOKENS * len(EARLIER_DAYS)} in 30 days" in text  # tokens that Claude was shown
     assert re.search(r'<div class="limit s\d+">', text)
     assert " style=" not in text
@@ -594,7 +595,7 @@ def test_numbers_are_those_of_the_commands(
     for project in command("projects", "list")["projects"]:
         figures = "".join(rf'<td class="figure"[^>]*>{project[key]}</td>' for key in ("sessions", "memories"))
         assert re.search(rf"{project['name']}</a></th><td[^>]*>.*?{figures}", listed, re.DOTALL), project
-    assert f"{command('cost')['dollars']:.4f}" in page.see("costs").text
+    assert f">{money(command('cost')['dollars'])}</td>" in page.see("costs").text
     waiting = len(command("review")["contradictions"])
     assert f"{waiting} pair of memories that can't both be true<" in page.see("decide").text
     states = [task["state"] for task in command("tasks", "list")["tasks"]]

@@ -97,7 +97,7 @@ def test_a_memory_says_where_it_comes_from_and_why_it_was_shown(page: ServedPage
     assert f"/s/{SESSION}/t/{lived.turn_id}?cited=18#line-18" in text
     assert "AssertionError: 1" in text
     assert PROMPT in text
-    assert "relevance 0.71, needed 0.18" in text
+    assert "relevance 0.71, needed&nbsp;0.18" in text
     assert "rare words in common" in text
     assert "<li>Why do taxes come out too low?</li>" in text
     assert "quality" not in text
@@ -163,7 +163,7 @@ def test_a_session_shows_for_each_prompt_what_was_shown_or_why_nothing(page: Ser
     assert QUIET in text
     assert "it has no topic to search for" in text
     (outcome,) = re.findall(rf"/s/{SESSION}/at/(\d+)", text)
-    assert "relevance 0.12, needed 0.18" in page.see("s", SESSION, "at", outcome).text
+    assert "relevance 0.12, needed&nbsp;0.18" in page.see("s", SESSION, "at", outcome).text
     assert page.see("s", SESSION, "at", "999").status == 404
 
 
@@ -761,7 +761,7 @@ def test_what_stands_in_no_open_part_of_an_answer_stays_in_the_list(
     unsure = [*(one | {"unsure": True} for one in said), *doubtful]
     link = f'<a href="{page.access.root}/m/{lived.fix.episode_id}" data-beside'
 
-    cases = ((folded, "Answer"), (unsure, "Perhaps no answer; closest:"), (doubtful, "No close answer"))
+    cases = ((folded, "Answer"), (unsure, "No sure answer, but close to it:"), (doubtful, "No close answer"))
     for hits, heading in cases:
         monkeypatch.setattr(memories, "ask_worker", lambda *_, hits=hits, **__: {"hits": hits})
         for path in (("m",), ("m", "answer")):
@@ -842,6 +842,22 @@ def test_a_prompt_that_is_only_tried_is_told_in_the_conditional(
         assert "was shown" not in text
         assert "used up" not in text
         assert "the best memory" not in text.partition("What would be considered")[2]
+        assert "and 2 more, less relevant" in text
+
+
+def test_a_memory_that_is_not_current_is_left_out_for_its_own_reason(
+    page: ServedPage, keep: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = keep("The mast was of oak.", status=Status.ARCHIVED)
+    memory = {"id": old.episode_id, "summary": old.summary, "verdict": Verdict.NOT_CURRENT, "score": 0.5, "floor": 0.2}
+    answer = {"verdict": Verdict.NOT_CURRENT, "score": 0.5, "floor": 0.2, "candidates": 1, "duration_ms": 9}
+    answer |= {"text_only": False, "shown": "", "memories": [memory | {"features": {}}]}
+    monkeypatch.setattr(sessions, "ask_worker", lambda *_, **__: answer)
+
+    text = page.do("s", "try", prompt=PROMPT).text
+
+    assert "it is archived · " in text
+    assert "more, less relevant" not in text
 
 
 def test_a_memory_is_read_as_a_person_reads(page: ServedPage, lived: Lived, keep: Callable[..., Memory]) -> None:

@@ -27,6 +27,7 @@ def show(request: PageRequest) -> Answer:
     tokens = tokens_by_day(request.store, spans[0][0])
     dollars = [sum((row.dollars for row in report.rows if row.day == day), 0.0) for day in days]
     cap = report.caps["day"]
+    amounts = [row.dollars for row in report.rows]
     return Answer(
         "costs.html",
         {
@@ -36,6 +37,7 @@ def show(request: PageRequest) -> Answer:
             "caps": {name: money(report.caps[name]) for name in ("day", "hour", "project")},
             "chart": day_chart(spans, dollars, money, limit=cap if 0 < cap <= max(dollars) * MAX_CAP_RATIO else 0.0),
             "tasks": TASKS,
+            "price": money if all(map(_is_in_cents, amounts)) else "${:,.4f}".format,
             "extractor": request.settings.extractor,
             "models": MODEL_EXTRACTORS,
         },
@@ -44,8 +46,11 @@ def show(request: PageRequest) -> Answer:
 
 def money(dollars: float) -> str:
     """Format dollars to the cent, or to a hundredth of a cent for small amounts."""
-    is_whole = abs(dollars * 100 - round(dollars * 100)) < 1e-6
-    return f"${dollars:,.2f}" if dollars >= 1 or is_whole else f"${dollars:.4f}"
+    return f"${dollars:,.2f}" if dollars >= 1 or _is_in_cents(dollars) else f"${dollars:.4f}"
+
+
+def _is_in_cents(dollars: float) -> bool:
+    return abs(dollars * 100 - round(dollars * 100)) < 1e-6
 
 
 VIEW = View(name="costs", title="Costs", key="c", path="costs", is_more=True, routes=(Route("/costs", show),))

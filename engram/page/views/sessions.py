@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -10,7 +10,7 @@ from engram.enums import Channel, Verdict
 from engram.errors import BadRequest, NotFound
 from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Memory, memories_of_turns
+from engram.models.memories.memory_records import Memory, memories_of_ids, memories_of_turns
 from engram.models.projects.projects import find_project, project_by_id
 from engram.models.sessions.prompt_outcomes import count_outcomes_since, outcomes_of_session
 from engram.models.sessions.sessions import find_session, list_sessions, session_titles
@@ -164,6 +164,7 @@ def try_prompt(request: PageRequest) -> Answer:
         vitals = take_vitals(request.store, request.settings, with_files=False)
         values["start"] = start_of(request.store, vitals, request.settings)
     if answer is not None and "verdict" in answer:
+        why = _why_not_current(request.store, answer["memories"])
         values |= {
             "result": answer,
             "is_shown": Verdict.from_stored(answer["verdict"]) in SHOWN_VERDICTS,
@@ -171,7 +172,7 @@ def try_prompt(request: PageRequest) -> Answer:
             "considered": [
                 (
                     memory,
-                    trial_reason(Verdict.from_stored(memory["verdict"]), CANDIDATE_REASONS),
+                    why.get(memory["id"]) or trial_reason(Verdict.from_stored(memory["verdict"]), CANDIDATE_REASONS),
                     feature_bars(memory["features"])[:4],
                 )
                 for memory in answer["memories"]
@@ -180,6 +181,15 @@ def try_prompt(request: PageRequest) -> Answer:
     elif answer is not None:
         raise BadRequest(f"the worker can't answer: {answer.get('error', 'it is running another version')}")
     return Answer("try.html", values, block="result")
+
+
+def _why_not_current(store: Store, memories: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return id of a memory that was left out for not being current → why it isn't."""
+    from engram.recollection.choose_bites import why_not_in_force  # it takes a while to load
+
+    left_out = [memory["id"] for memory in memories if memory["verdict"] == Verdict.NOT_CURRENT]
+    found = memories_of_ids(store, left_out)
+    return {name: why_not_in_force(memory, store.now_ms()) for name, memory in found.items()}
 
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
