@@ -360,6 +360,7 @@ def _facts(report: ForgetReport) -> dict[str, object]:
         "dropped_backups": report.dropped_backups,
         "searched_backups": report.searched_backups,
         "foreign": list(report.foreign),
+        "not_wiped": report.not_wiped,
         "staying": [memory.episode_id for memory in plan.staying],
     }
 

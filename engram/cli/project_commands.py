@@ -21,6 +21,7 @@ from engram.cli.results import all_memories, memories_in_words, named_memory
 from engram.cli.workspace import Workspace, advise
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
+from engram.forgetting.forget import unwiped_line
 from engram.forgetting.whole_project import (
     ForgottenProject,
     check_move,
@@ -107,6 +108,7 @@ def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
         "backups": report.backups,
         "dropped_backups": report.dropped_backups,
         "foreign": list(report.foreign),
+        "not_wiped": report.not_wiped,
         "new_sessions_are_read": True,
     }
 
@@ -116,6 +118,7 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
     stays = f" {kept}; `engram forget ID` deletes one." if kept else ""
     names = ", ".join(report.foreign)
     foreign = f" Another program's database may still contain its words: {names}." if names else ""
+    foreign += f" {unwiped_line(report.not_wiped)}" if report.not_wiped else ""
     if not (report.turns or report.memories or report.kept_global):
         again = f"New sessions in {report.folder} are read."
         return f"{report.name} is empty: it contains no turns and no memories.{foreign} {again}"

@@ -33,6 +33,7 @@ from engram.embedding.embedder import DUPLICATE_COSINE, Embedder, duplicate_cosi
 from engram.enums import Actor, Status
 from engram.extraction.local.local_extractor import LEAD
 from engram.models.engine.transaction import Store
+from engram.models.forgetting.forget_memories import finish_wipe
 from engram.models.memories import memory_history, watermarks
 from engram.models.memories.branches import branches_of_memories
 from engram.models.memories.judgements import is_kept_by_hand
@@ -120,6 +121,7 @@ def consolidate(
         context.is_forced = is_forced
         report = _run(context, begun, since, is_full=is_forced)
         has_finished = report.is_complete
+        finish_wipe(store)
         return report
     finally:
         release_lease(store, LEASE, owner, has_run=has_finished)

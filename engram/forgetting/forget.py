@@ -41,6 +41,8 @@ class ForgetReport:
     searched_backups: int = 0
     #: Names of other programs' databases in the memory folder that still contain the forgotten words.
     foreign: tuple[str, ...] = ()
+    #: Why unused parts of memory.db may still contain the forgotten words; empty if they do not.
+    not_wiped: str = ""
 
     def describe(self, may_show: Callable[[Memory], bool] | None = None) -> str:
         """Return a few lines of text about what was deleted and what was kept. The arguments are those of ``told``."""
@@ -70,6 +72,8 @@ class ForgetReport:
             if may_show is None or may_show(memory)
         ]
         lines += [foreign_line(name) for name in self.foreign]
+        if self.not_wiped:
+            lines.append(unwiped_line(self.not_wiped))
         return lines
 
 
@@ -78,6 +82,14 @@ def foreign_line(name: str) -> str:
     return (
         f"Its words are still in {name}, another program's database, which Engram never changes; "
         "delete that file if you can."
+    )
+
+
+def unwiped_line(reason: str) -> str:
+    """Return a warning that deleted words could not yet be removed from unused parts of memory.db."""
+    return (
+        f"Unused parts of memory.db may still contain its words, although nothing shows them: {reason.rstrip('.')}. "
+        "The next consolidation removes them; `engram consolidate` does so now."
     )
 
 
@@ -137,6 +149,7 @@ def forget_memory(
         dropped_backups=cleaned.dropped_backups,
         searched_backups=cleaned.searched_backups,
         foreign=tuple(foreign_files_with(places, store.driver, files.beginnings)),
+        not_wiped=cleaned.not_wiped,
     )
 
 
@@ -179,13 +192,17 @@ def forget_together(
 
 
 class _Cleaned(NamedTuple):
-    """The names of changed files, the changed notes, and how many backups were searched, cleaned and deleted."""
+    """The names of changed files, the changed notes, and how many backups were searched, cleaned and deleted.
+
+    Last, why memory.db still has traces of what was deleted, if it has.
+    """
 
     files: list[str]
     notes: list[Path]
     searched_backups: int
     backups: int
     dropped_backups: int
+    not_wiped: str
 
 
 def _delete_everywhere(
@@ -219,8 +236,7 @@ def _delete_everywhere(
         names, notes = (list(dict.fromkeys(chain(*lists))) for lists in zip(*changed, *late, strict=True))
     for session_id in dict.fromkeys(session for files in every for session in files.sessions):
         log_session(store, places, session_id)
-    forget_memories.wipe_free_space(store)
-    return _Cleaned(names, notes, searched, backups, dropped)
+    return _Cleaned(names, notes, searched, backups, dropped, forget_memories.finish_wipe(store))
 
 
 def _plans(store: Store, episode_ids: Sequence[str]) -> list[ForgetPlan]:

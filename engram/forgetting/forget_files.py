@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engram.errors import EngramError
+from engram.errors import DiskFull, EngramError
 from engram.models.engine.transaction import Tx
 from engram.models.forgetting import forget_memories
 from engram.models.memories.tombstones import Forgotten
@@ -276,11 +276,16 @@ def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple
 
     Args:
         clean: deletes rows from an open copy, in a transaction, and returns how many it deleted.
+
+    Raises:
+        DiskFull: there is no room to clean a copy; it is kept.
     """
     cleaned = dropped = 0
     for path in copies_of_memory(places, driver):
         try:
             cleaned += bool(clean_copy(path, driver, clean))
+        except DiskFull:
+            raise
         except EngramError as error:
             logger.warning("action=forget copy=%s reason=%s", path.name, error)
             drop_database(path)

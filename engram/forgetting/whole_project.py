@@ -84,6 +84,8 @@ class ForgottenProject:
     dropped_backups: int
     #: Names of other programs' databases in the memory folder, which may still contain the project's words.
     foreign: tuple[str, ...] = ()
+    #: Why unused parts of memory.db may still contain them; empty if they do not.
+    not_wiped: str = ""
 
 
 def forget_project(
@@ -114,6 +116,7 @@ def forget_project(
     with holding_backups(places.backups):
         with store.transaction() as tx:
             until_ms = erasing.note_forgotten_project(tx, project)
+            forget_memories.note_wipe_due(tx)
         reach("forget_project.marked")
         contents = erasing.contents_of_project(store, project)
         traces = _ProjectTraces(store, contents, actor)
@@ -136,7 +139,7 @@ def forget_project(
         notes += cut_daily_log(places, sorted(traces.session_ids))
         with store.transaction() as tx:
             forget_memories.drop_notes(tx, [str(path) for path in notes])
-    forget_memories.wipe_free_space(store)
+    not_wiped = forget_memories.finish_wipe(store)
     files = list(dict.fromkeys([*cleaned, *(path.name for path in notes)]))
     logger.info(
         "action=forget_project project=%d turns=%d memories=%d files=%d",
@@ -156,6 +159,7 @@ def forget_project(
         backups=backups,
         dropped_backups=dropped,
         foreign=tuple(path.name for path in foreign_files(places.root, store.driver)),
+        not_wiped=not_wiped,
     )
 
 

@@ -108,6 +108,57 @@ def test_on_a_full_disk_where_nothing_runs_the_memory_is_still_read(tmp_path: Pa
     assert "disk             nothing new is read or kept: the disk of" in done.stdout
 
 
+#: Makes a memory with a backup, fills its disk up to a rest in kB, and forgets the memory.
+FORGET_ON_A_FULL_DISK = """
+import os, sys
+from engram.cli.main import main
+from engram.models.open_memory import open_memory
+from engram.models.rescue.backup import make_backup
+from engram.paths import Home
+from pathlib import Path
+home, rest = Home(Path(sys.argv[1])), int(sys.argv[2])
+def run(*words):
+    if os.fork() == 0:
+        main(["--home", str(home.root), *words])
+    os.wait()
+run("save", "--global", "The zebrafinch sings at noon")
+with open_memory(home.root / "memory.db", driver="cysqlite", is_made=False) as store:
+    with store.transaction() as tx:
+        for number in range(300):
+            tx.run("INSERT INTO meta (key, value) VALUES (?, ?)", (f"k{number}", "x" * 5000))
+    [memory_id] = [row[0] for row in store.rows("SELECT episode_id FROM episode")]
+    make_backup(store, home.backups)
+    store.checkpoint("TRUNCATE")
+disk = os.statvfs(home.root)
+fill = home.root.parent / "fill"
+fill.write_bytes(bytes(disk.f_bavail * disk.f_frsize - rest * 1000))
+run("forget", memory_id, "--yes")
+fill.unlink()
+run("timeline")
+run("consolidate")
+run("forget", memory_id, "--yes")
+for path in [home.root / "memory.db", *home.backups.glob("*.db")]:
+    print(path.name[:6], b"zebrafinch" in path.read_bytes())
+"""
+
+
+@needs_mounts
+@pytest.mark.parametrize(("rest_kb", "is_refused"), [(40, True), (1500, True), (9000, False)])
+def test_a_forget_without_room_keeps_the_backup_and_is_done_later(
+    tmp_path: Path, rest_kb: int, is_refused: bool
+) -> None:
+    home = tmp_path / "disk" / "home"
+    home.parent.mkdir()
+    (tmp_path / "script.py").write_text(FORGET_ON_A_FULL_DISK)
+
+    done = on_small_disk(home.parent, "size=90m", f"{sys.executable} {tmp_path / 'script.py'} {home} {rest_kb}")
+
+    assert ("full" in done.stderr) is is_refused, done.stderr
+    assert ("The zebrafinch sings at noon\n" in done.stdout) is is_refused, done.stdout + done.stderr
+    assert done.stdout.count("Forgotten: ") == 1
+    assert done.stdout.splitlines()[-2:] == ["memory False", "memory False"]
+
+
 #: Keeps a memory open for reading, as the page does, while commands run on it in processes of their own.
 BESIDE_A_READER = """
 import os, sys

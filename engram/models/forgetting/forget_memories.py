@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from peewee import ColumnBase, fn
 from engram.enums import Actor, Source
 from engram.errors import StoreError
 from engram.models import tables
-from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.meta import drop_meta, get_meta, put_meta
 from engram.models.engine.statement import in_json_list, pack_uuid, unpack_uuid
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.erase_entries import (
@@ -32,6 +32,8 @@ from engram.models.sessions.stored_turns import entries_of_turn, turn_of_entry
 from engram.models.sessions.turn_changes import delete_turn
 from engram.models.work.task_runs import clear_task_errors
 from engram.system.cached import empty_text_caches
+
+logger = logging.getLogger(__name__)
 
 #: Maximum size, in bytes, of a file that is rewritten in memory.
 _MAX_IN_MEMORY_BYTES = 64_000_000
@@ -98,7 +100,10 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
         session = tables.Session
         named = in_json_list(session.session_id, forgotten.session_ids)
         clean_sessions(tx, tx.fetch_values(session.select(session.id).where(named)), forgotten.session_ids)
-    return done + erase_words(tx, forgotten.erased, actor=actor)
+    done += erase_words(tx, forgotten.erased, actor=actor)
+    if done:
+        note_wipe_due(tx)
+    return done
 
 
 def _sources_of_turns(store: Reader, keys: Sequence[str]) -> list[str]:
@@ -257,23 +262,47 @@ def wipe_free_space(store: Store) -> None:
     versions of SQLite could not read the index, and both drivers must be able to read the same memory.db.) Nor does
     SQLite overwrite what it moves to another page, so the file is rewritten: about 20 ms per MB. The copy that this
     needs contains only what is left. It is in memory or, for a large file, in a temporary file of SQLite, which nobody
-    else can open. Without room for that, the file stays as it is.
+    else can open.
+
+    Raises:
+        StoreError: there is no room for it, or SQLite fails; the traces remain until the next call.
     """
+    with store.transaction() as tx:
+        put_meta(tx, _WIPED_AT, str(tx.now_ms()))
+    drop_forgotten_texts(store)
     with store.transaction() as tx:
         for table in _INDEXES:
             tx.run(f"INSERT INTO {table}({table}) VALUES ('optimize')")
-        put_meta(tx, _WIPED_AT, str(tx.now_ms()))
-    with contextlib.suppress(StoreError):
-        is_small = store.path.stat().st_size <= _MAX_IN_MEMORY_BYTES
-        store.row(f"PRAGMA temp_store = {'MEMORY' if is_small else 'FILE'}")
-        try:
-            store.row("VACUUM")
-        finally:
-            store.row("PRAGMA temp_store = DEFAULT")
+    is_small = store.path.stat().st_size <= _MAX_IN_MEMORY_BYTES
+    store.row(f"PRAGMA temp_store = {'MEMORY' if is_small else 'FILE'}")
+    try:
+        store.row("VACUUM")
+    finally:
+        store.row("PRAGMA temp_store = DEFAULT")
+    with store.transaction() as tx:
+        drop_meta(tx, _WIPE_DUE)
     store.checkpoint("TRUNCATE")
-    drop_forgotten_texts(store)
 
 
+def note_wipe_due(tx: Tx) -> None:
+    """Record that the file contains traces of what this transaction deletes, until ``wipe_free_space`` removes them."""
+    put_meta(tx, _WIPE_DUE, str(tx.now_ms()))
+
+
+def finish_wipe(store: Store) -> str:
+    """Call ``wipe_free_space`` if it is due; return why it failed, or an empty string. It stays due if it fails."""
+    if get_meta(store, _WIPE_DUE) is None:
+        return ""
+    try:
+        wipe_free_space(store)
+    except StoreError as error:
+        logger.warning("action=wipe failed=%s", error)
+        return str(error)
+    return ""
+
+
+#: Key in ``meta`` of the time of the deletion whose traces are still in the file, in milliseconds since 1970.
+_WIPE_DUE = "wipe_due_ms"
 #: Key in ``meta`` of the time at which something was last forgotten, in milliseconds since 1970.
 _WIPED_AT = "wiped_at_ms"
 #: Path of a memory.db → that time, when its texts were last dropped from this process.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import struct
 from collections.abc import Callable
 
@@ -218,3 +219,29 @@ def test_no_byte_stays_where_a_page_was_rearranged(
     assert store.rows("SELECT rowid, episode_id FROM episode") == ids
     assert found
     assert store.rows("SELECT rowid FROM episode_fts WHERE episode_fts MATCH 'filler'") == found
+
+
+def test_without_room_the_wipe_stays_due_and_is_done_later(store: Store, keep: Keep) -> None:
+    goes = keep(WORD, entities=(WORD,))
+    for number in range(20):
+        keep(f"filler {number}")
+    log = store.path.with_name("memory.db-wal")
+    delete(store, Forgotten(episode_ids=(goes.episode_id,)))
+    store.checkpoint("TRUNCATE")
+    assert WORD.encode() in store.path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (store.path.stat().st_size // 2, limits[1]))
+    try:
+        reason = forget_memories.finish_wipe(store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert reason.startswith("memory.db: ")
+    assert find_memory(store, goes.episode_id) is None
+
+    assert forget_memories.finish_wipe(store) == ""
+
+    assert [WORD.encode() in path.read_bytes() for path in (store.path, log)] == [False, False]
+    assert store.find_damage() == ""
+    size, is_there = store.path.stat().st_size, store.path.stat().st_mtime_ns
+    assert forget_memories.finish_wipe(store) == ""
+    assert (store.path.stat().st_size, store.path.stat().st_mtime_ns, log.stat().st_size) == (size, is_there, 0)
