@@ -194,7 +194,7 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
     approved = memory("The user approved the plan “Move the store”: Copy it first.")
     assert approved.headline == ("Plan approved: Move the store", " – Copy it first")
     asked = memory("Left open: the user asked “Find the cause of the flicker now. Then test it.” and stopped.")
-    assert asked.headline == ("Left open: Find the cause of the flicker now", " – Then test it.” and stopped")
+    assert asked.headline == ("Left open: Find the cause of the flicker now", " – “Then test it” and stopped")
     assert memory("Left open: write the docs.").headline == ("Left open: write the docs", ".")
     crane = "Cranes: Crane 3 must not be used above wind force 7. Ask the harbour."
     assert memory(crane).headline == (crane[:51], crane[51:])
