@@ -24,6 +24,7 @@ from engram.settings import ConfigFault, Loaded, Settings, load
 from engram.system.atomic import locked_folder, make_private_folder, read_regular, write_atomic
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.git_files import read_first_commit, read_remote
+from engram.trust.display import shell_quoted
 
 #: Folder of the vaults in the memory folder, and the file that names a vault's project.
 FOLDER_NAME, FILE_NAME = "vaults", "vault.json"
@@ -240,7 +241,7 @@ def with_flags(text: str, home: Home) -> str:
 
     def completed(found: re.Match[str]) -> str:
         of_vault = ["--vault", vault.name] if vault is not None and takes_vault(found[1]) else []
-        return f"{shlex.join(['engram', *folder, *of_vault])} {found[1]}"
+        return " ".join(["engram", *map(shell_quoted, [*folder, *of_vault]), found[1]])
 
     return _COMMAND.sub(completed, text)
 

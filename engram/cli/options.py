@@ -14,6 +14,7 @@ from engram.cli.output import fitted, print_json, safe
 from engram.cli.workspace import advise, as_called_here, pass_workspace
 from engram.errors import BadRequest
 from engram.system.lazy_regex import lazy_regex
+from engram.trust.display import as_arguments, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
@@ -276,6 +277,7 @@ class DefaultGroup(click.Group):
     Args:
         takes_words: also pass any word that is not a command to the default command, as in ``engram config NAME``.
         synonyms: word that people type → the command that is meant.
+        of_two: the command that is meant by two words without a command; "" if none is.
     """
 
     def __init__(
@@ -284,6 +286,7 @@ class DefaultGroup(click.Group):
         default: str = "list",
         takes_words: bool = False,
         synonyms: Mapping[str, str] | None = None,
+        of_two: str = "",
         **others: Any,
     ) -> None:
         super().__init__(*arguments, **others)
@@ -291,6 +294,7 @@ class DefaultGroup(click.Group):
         #: Name of the default command.
         self.default = default
         self._takes_words = takes_words
+        self._of_two = of_two
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the default command if none was typed."""
@@ -298,12 +302,14 @@ class DefaultGroup(click.Group):
         word = args[0] if args else "-"
         is_known = word in self.commands or word in ctx.help_option_names
         is_completed = ctx.resilient_parsing and not args
+        if self._of_two and not is_known and [arg.startswith("-") for arg in args] == [False, False]:
+            raise click.UsageError(f"Write: {ctx.command_path} {self._of_two} {as_arguments(*args)}", ctx)
         if not is_known and not is_completed and (word.startswith("-") or self._takes_words):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 
 
-#: What is wrong with an empty argument or value.
+#: What is wrong with an empty argument or value, such as one of blanks or control characters alone.
 EMPTY = "it is empty"
 
 
@@ -335,7 +341,7 @@ def _refuse_empty_value(param: click.Parameter) -> None:
     def checked(ctx: click.Context, value: Any) -> Any:
         is_typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
         values = value if isinstance(value, tuple | list) else (value,)
-        if is_typed and any(isinstance(value, str) and not value.strip() for value in values):
+        if is_typed and any(isinstance(value, str) and not visible(value).strip() for value in values):
             raise click.BadParameter(EMPTY, ctx=ctx, param=param)
         return cast(ctx, value)
 

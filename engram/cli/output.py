@@ -282,14 +282,23 @@ def check_writable(path: Path) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file that the user named, completely or not at all. Raises OSError.
+    """Write a file that the user named, completely or not at all.
 
     A device or a pipe, such as /dev/stdout, is written to and not replaced. A link's target is written.
+
+    Raises:
+        BadRequest: a device or a pipe can't be written.
+        OSError: a file can't be written.
     """
     target = absolute_path(path)
     if target.exists() and not target.is_file() and not target.is_dir():
-        with target.open("wb") as file:
-            file.write(data)
+        try:
+            with target.open("wb") as file:
+                file.write(data)
+        except BrokenPipeError:
+            raise  # whoever read it has enough
+        except OSError as error:
+            raise BadRequest(f"{path} can't be written: {error.strerror or error}") from error
     else:
         write_target(target, data)
 

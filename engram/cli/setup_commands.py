@@ -179,7 +179,10 @@ def _print_end(places: Home, purge: bool, left: list[str], has_problems: bool) -
     if has_problems:
         advise("Not everything could be undone. Remove the cause, then run `engram uninstall` again.", err=True)
         return
-    if not purge:
+    if not purge and not (places.memory_db.exists() or vault_folders(places)):
+        others = ". What else is in that folder is kept" if places.root.is_dir() else ""
+        say(f"Uninstalled. There is no memory in {places.root}{others}.")
+    elif not purge:
         advise(f"Uninstalled. The memory is kept in {places.root}; `engram uninstall --purge` deletes it.")
     elif left:
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
@@ -349,7 +352,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 # -- ``engram config``: every setting with its value and source.
 
 
-@click.group("config", cls=DefaultGroup, default="show", takes_words=True, synonyms={"get": "show"})
+@click.group("config", cls=DefaultGroup, default="show", takes_words=True, synonyms={"get": "show"}, of_two="set")
 def config() -> None:
     """Show every setting with its source, explain one, or change one (default: show).
 

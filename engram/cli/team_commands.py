@@ -516,7 +516,7 @@ def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) ->
     Example: engram team report ep_0123456789ab --reason secret
     """
     with workspace.store() as store:
-        episode_id = whole_id(store, episode_id)
+        episode_id = require_memory(store, whole_id(store, episode_id)).episode_id
         space = team_sharing.report_memory(store, workspace.places, episode_id, reason)
     facts = {"reported": episode_id, "space": space.name, "reason": reason}
     tell(as_json, facts, f"The keepers of {space.name} will see the report at their next sync.")
@@ -533,7 +533,7 @@ def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool)
     """
     with workspace.store() as store:
         where = require_team(store, space, least="keeper")
-        known = team_sharing.list_reported(store, workspace.places, where, settle=settle)
+        known = team_sharing.list_reported(store, workspace.places, where, settle=whole_id(store, settle))
     rows = [
         {
             "memory": row.episode_id or row.memory_id,

@@ -24,6 +24,7 @@ from engram.ingest.write_portion import IngestResult
 from engram.log import start_logging
 from engram.models.engine.database import is_read_only
 from engram.models.engine.transaction import Store
+from engram.models.memories.tombstones import has_forgotten_turns
 from engram.models.sessions.reading_progress import unread_of
 from engram.models.shown import usage
 from engram.models.shown.usage import count_agents, count_of_agent, count_projects, count_totals, latest_turn_prompts
@@ -446,6 +447,7 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
         own = sum(number for agent, number in count_agents(store).items() if agent != HISTORY_AGENT)
         recovered, recovered_prompts = count_of_agent(store, HISTORY_AGENT)
         unread = {source.place for source in unread_of(store, sources)}
+        has_forgotten = has_forgotten_turns(store)
     endangered = len(unread & {source.place for source in retention.expiring})
     if not totals.sessions:
         return []
@@ -458,11 +460,7 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
     if unread:
         lines.append(f"{counted(len(unread), 'more transcript')} {'is' if len(unread) == 1 else 'are'} not read yet.")
     elif silent > 0:
-        lines.append(
-            f"{counted(silent, 'more transcript')} "
-            + ("contains no prompt of its own, or is" if silent == 1 else "contain no prompts of their own, or are")
-            + " left out by your settings."
-        )
+        lines.append(_silent_line(silent, has_forgotten=has_forgotten))
     if expiring := len(retention.expiring):
         safe = f"{'It is' if expiring == 1 else 'They are'} safe in Engram now."
         some = "It is" if expiring == 1 else f"{endangered} of them {'is' if endangered == 1 else 'are'}"
@@ -479,6 +477,15 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
             f"{counted(recovered, 'session')} that Claude Code has deleted."
         )
     return lines
+
+
+def _silent_line(silent: int, *, has_forgotten: bool) -> str:
+    """Return why transcripts were read and nothing of them is stored, as far as it is known."""
+    is_one = silent == 1
+    reasons = ["contains no prompt of its own" if is_one else "contain no prompts of their own"]
+    reasons += [f"{'was' if is_one else 'were'} forgotten"] * has_forgotten
+    left_out = f"{'is' if is_one else 'are'} left out by your settings"
+    return f"{counted(silent, 'more transcript')} {', '.join(reasons)}, or {left_out}."
 
 
 def find_own_question(store: Store, settings: Settings) -> OwnQuestion | None:

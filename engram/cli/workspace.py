@@ -20,6 +20,7 @@ from engram.cli.output import say
 from engram.errors import BadRequest, MissingHome, NotFound, OlderSchema, ServiceError, SettingsError, StoreError
 from engram.paths import Home, absolute_path, check_private, current_folder
 from engram.settings import ConfigFault, Loaded, Settings
+from engram.trust.display import shell_quoted
 from engram.vaults import (
     explain_same_repository,
     list_vaults,
@@ -235,7 +236,7 @@ def call_of(workspace: Workspace, command: str) -> str:
     program = "engram" if shutil.which("engram") or started_as.name != "engram" else shlex.quote(sys.argv[0])
     names = ("home", "claude_folder") if command in _OF_CLAUDE_FOLDER else ("home",)
     folders = [
-        f"--{name.replace('_', '-')} {shlex.quote(_from_here(workspace.flags[name]))}"
+        f"--{name.replace('_', '-')} {shell_quoted(_from_here(workspace.flags[name]))}"
         for name in names
         if workspace.flags.get(name)
     ]

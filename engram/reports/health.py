@@ -25,7 +25,7 @@ from engram.reports.processes import ProcessState, process_state, start_command
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.system.atomic import explain_disk, read_regular
 from engram.system.clock import iso_or_none, moment_of
-from engram.transcripts.registry import discover
+from engram.transcripts.registry import discover, present_folders
 from engram.trust.display import counted
 from engram.vaults import settings_around
 
@@ -95,7 +95,7 @@ class Unread:
     bytes: int
     #: Seconds since the oldest unread change of a file, or since the memory's creation; 0 if everything was read.
     lag_seconds: float
-    #: Number of transcripts.
+    #: Number of files in the agents' session folders.
     found: int
 
 
@@ -233,17 +233,20 @@ def take_health(store: Store, settings: Settings) -> Health:
 
 def count_unread(store: Store, settings: Settings) -> Unread:
     seen = reading_progress.all_seen(store)
-    files = bytes_left = total_files = 0
+    files = bytes_left = 0
+    # A file may contain several sessions. The prompt history is in no session folder, and contains many.
+    folders, found = [str(folder) for _, folder in present_folders(settings)], set[str]()
     lag, begun_ms = 0.0, _begun_ms(store, settings)
     for source in reading_progress.drop_kept_out(store, discover(settings), seen):
-        total_files += 1
+        if any(source.path.is_relative_to(folder) for folder in folders):
+            found.add(str(source.path))
         # A file may end with a partial line, so a file unchanged since the last read does not lag.
         known = seen.get(source.place)
         if reading_progress.is_changed(source, known):
             files += 1
             bytes_left += max(0, (source.size or 0) - (0 if known is None else known.bytes_read))
             lag = max(lag, time.time() - max(source.changed_at_ns / 1e9, begun_ms / 1000))
-    return Unread(files, bytes_left, lag, total_files)
+    return Unread(files, bytes_left, lag, len(found))
 
 
 def _begun_ms(store: Store, settings: Settings) -> int:

@@ -499,12 +499,12 @@ _BARE_DIGITS = lazy_regex(r"[0-9a-f]{9,12}")
 
 
 def whole_id(store: Reader, text: str) -> str:
-    """Complete an id that is abbreviated or lacks its ``ep_``; return any other text unchanged.
+    """Return the id in a text (``typed_id``), completed if it is abbreviated or lacks its ``ep_``; else the text.
 
     Raises:
         BadRequest: several ids match, or the text is a prefix of every id.
     """
-    text = text.strip()
+    text = memory_records.typed_id(text)
     if _BARE_DIGITS.fullmatch(text):
         found = whole_id(store, f"ep_{text}")
         return found if memory_records.find_memory(store, found) is not None else text

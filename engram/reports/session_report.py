@@ -220,6 +220,7 @@ class SessionReport:
 
 def find_session_row(store: Store, text: str) -> SessionRow:
     """Return the session with the given id, or with a unique id that begins with the given text. Raises NotFound."""
+    text = memory_records.typed_id(text)
     session = find_session(store, text)
     if session is not None and (
         turns_of_session(store, session.id, limit=1) or text in sessions_with_outcomes(store, text)

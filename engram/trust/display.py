@@ -171,12 +171,22 @@ def shortened(message: str) -> str:
 
 def as_arguments(*values: str) -> str:
     """Return the arguments of a printed command, for use after its options: quoted, and not mistaken for options."""
-    return "-- " * any(value.startswith("-") for value in values) + " ".join(map(_quoted, values))
+    return "-- " * any(value.startswith("-") for value in values) + " ".join(map(shell_quoted, values))
 
 
-def _quoted(value: str) -> str:
-    """Return a text quoted for a shell; an apostrophe in it is readable if nothing else in it has a meaning there."""
+def shell_quoted(value: str) -> str:
+    """Return a text quoted for a shell; an apostrophe in it is readable if nothing else in it has a meaning there.
+
+    Hidden characters, which are not printed, are written as bash and zsh read them: ``$'\\x1b'``.
+    """
+    if any(map(is_hidden, value)):
+        plain = value.replace("\\", "\\\\").replace("'", "\\'")
+        return "$'" + "".join(_as_bytes(char) if is_hidden(char) else char for char in plain) + "'"
     return f'"{value}"' if "'" in value and not _SHELL_SIGNS.search(value) else shlex.quote(value)
+
+
+def _as_bytes(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in char.encode(errors="surrogateescape"))
 
 
 def nearest_names(word: str, known: Iterable[str], most: int = 1) -> list[str]:

@@ -19,6 +19,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from engram.enums import Actor
 from engram.errors import BadRequest, EngramError
+from engram.models.memories.memory_records import typed_id
 from engram.redaction import redact
 from engram.system.atomic import explain_refusal
 from engram.trust.display import shortened, visible
@@ -71,9 +72,10 @@ class Tool:
         """Validate a call's arguments; null means the default. Raises BadRequest, which explains what is allowed."""
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
-            return self.arguments.model_validate(given).model_dump(exclude_unset=True)
+            checked = self.arguments.model_validate(given).model_dump(exclude_unset=True)
         except ValidationError as error:
             raise BadRequest(self._explain(error)) from None
+        return {name: typed_id(value) if name in _IDS and value else value for name, value in checked.items()}
 
     def _explain(self, error: ValidationError) -> str:
         errors = error.errors(include_url=False, include_context=False, include_input=False)
@@ -110,6 +112,8 @@ def _declare(work: Callable[..., str]) -> Tool:
     return Tool(name, inspect.getdoc(work) or "", schema, work, arguments, work in _ALWAYS_LOADED)
 
 
+#: The arguments that are, or may be, the id of a memory.
+_IDS = ("id", "supersedes", "around")
 #: The tools that agents load from the start, even if they load others on demand.
 _ALWAYS_LOADED = (tools.recall, tools.expand, tools.save)
 _DECLARED: tuple[Callable[..., str], ...] = (

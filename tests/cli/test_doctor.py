@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from click.testing import Result
 from planting import plant
 
 from engram.cli.status_commands import show_checks
+from engram.cli.up_commands import SAMPLES
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history
 from engram.models.sessions import reading_progress
@@ -154,6 +156,40 @@ def test_a_plugin_is_checked_instead_of_the_settings(run: Run, claude: Path, tmp
     disabled = checks(run)
     assert "claude plugin enable engram@skills-dir" in disabled["plugin"]["advice"]
     assert not {"hooks", "MCP server"} & set(disabled)  # What is switched off is not missing.
+
+
+def test_of_two_plugins_the_one_that_is_loaded_is_named(run: Run, claude: Path, tmp_path: Path) -> None:
+    run("setup", "hooks")
+    folder = claude / "skills" / "engram"
+    for name, content in plugin_files(Home(tmp_path / "home")).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    installed = {"version": 2, "plugins": {"engram@engram-local": [{"scope": "user", "version": VERSION}]}}
+    (claude / "plugins").mkdir()
+    (claude / "plugins" / "installed_plugins.json").write_text(json.dumps(installed))
+    (claude / "settings.json").write_text(json.dumps({"enabledPlugins": {"engram@engram-local": True}}))
+
+    told = json.loads(run("doctor", "--json", code=1).stdout)["checks"]
+    plugins = [(check["state"], check["detail"]) for check in told if check["name"] == "plugin"]
+    assert plugins == [
+        ("note", "engram@skills-dir is not loaded, since engram@engram-local is installed"),
+        ("ok", f"engram@engram-local, version {VERSION}"),
+    ]
+
+
+def test_the_prompt_history_is_no_file_among_the_transcripts(run: Run, claude: Path) -> None:
+    sample = next((SAMPLES / "projects" / "-home-dev-harbor").glob("*.jsonl"))
+    (claude / "projects" / "-home-dev-harbor").mkdir()
+    shutil.copy(sample, claude / "projects" / "-home-dev-harbor")
+    lines = [
+        {"display": f"Ask number {number}.", "timestamp": 1767225600000 + number, "project": "/home/dev/harbor",
+         "sessionId": f"0000000{number}-0000-4000-8000-000000000000", "pastedContents": {}}
+        for number in (1, 2)
+    ]  # fmt: skip
+    (claude / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run("up", "--once")
+
+    assert checks(run)["transcripts"]["detail"].startswith(f"1 file in {claude}/projects (Claude Code)")
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,19 @@ def test_the_digits_of_an_id_are_enough(filled: Store, run: Run) -> None:
     assert memory.episode_id in run("timeline", digits).stdout
 
 
+def test_an_id_is_found_as_it_was_copied(filled: Store, run: Run) -> None:
+    name = memory_records.all_memories(filled)[0].episode_id
+    session = list_sessions(filled)[0].session_id
+    for copied in (f"[{name}]", f"[{name}],", f"`{name}`", f"“{name}”", f" ({name}). ", name.upper(), name[3:].upper()):
+        assert whole_id(filled, copied) == name
+    assert whole_id(filled, "[a text]") == "[a text]"
+    assert whole_id(filled, f"[{name}] and more") == f"[{name}] and more"
+    assert name in run("expand", f"[{name.upper()}]").stdout
+    assert name in run("forget", f"[{name}]", "--dry-run").stdout
+    assert run("sessions", f"[{session}]").stdout == run("sessions", session).stdout
+    assert run("why", f"[{session}]").stdout == run("why", session).stdout
+
+
 def test_a_quotation_is_found_by_a_beginning(filled: Store) -> None:
     known = quotations(filled)
 

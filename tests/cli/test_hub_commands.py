@@ -32,6 +32,19 @@ def test_the_walk_of_the_page_leads_from_nothing_to_two_machines(
     assert "The staging database is called heron." in told
 
 
+@pytest.mark.parametrize("line", ["engram hub invite ada", "engram hub members"])
+def test_an_operator_without_a_database_is_told_how_to_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.delenv("ENGRAM_HUB_DATABASE", raising=False)
+    monkeypatch.setenv("PGHOST", str(tmp_path))
+    wrong = type_command(tmp_path, line)
+    assert wrong.exit_code == 1
+    assert "give its address with --database or ENGRAM_HUB_DATABASE, such as" in wrong.output
+    monkeypatch.setenv("ENGRAM_HUB_DATABASE", f"host={tmp_path} dbname=nosuch")
+    assert "correct its address with --database or ENGRAM_HUB_DATABASE\n" in type_command(tmp_path, line).output
+
+
 def test_a_hub_is_shown_left_and_its_keys_are_gone(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "laptop"
     code = hub.invite("grace")

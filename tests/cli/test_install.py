@@ -831,6 +831,32 @@ def test_uninstall_works_after_the_memory_folder_was_deleted(
     assert "not installed" in run("uninstall").output
 
 
+def test_uninstall_promises_to_keep_only_what_is_there(run: Callable[..., Result], home: Home) -> None:
+    run("install", "--yes", "--no-service", "--no-import")
+    shutil.rmtree(home.root)
+    assert f"There is no memory in {home.root}." in " ".join(run("uninstall", "--yes").output.split())
+
+    run("install", "--yes", "--no-service", "--no-import")
+    home.memory_db.unlink()
+    told = " ".join(run("uninstall", "--yes").output.split())
+    assert f"There is no memory in {home.root}. What else is in that folder is kept." in told
+
+    run("install", "--yes", "--no-service")
+    assert f"The memory is kept in {home.root};" in " ".join(run("uninstall", "--yes").output.split())
+
+
+def test_what_was_forgotten_is_among_the_reasons_why_nothing_of_a_transcript_is_stored(
+    run: Callable[..., Result],
+) -> None:
+    run("install", "--yes", "--no-service")
+    project = json.loads(run("projects", "--json").stdout)["projects"][0]["name"]
+    run("projects", "forget", project, "--yes")
+
+    said = " ".join(run("install", "--yes", "--no-service").output.split())
+
+    assert "of their own, were forgotten, or are left out by your settings." in said
+
+
 def test_a_settings_file_that_cant_be_read_does_not_stop_an_uninstallation(
     run: Callable[..., Result], user: Path, home: Home
 ) -> None:

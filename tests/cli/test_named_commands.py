@@ -142,6 +142,7 @@ def test_every_message_with_a_command_is_completed_for_the_memory_that_it_is_abo
         (("--home", "a b"), ("status",), "Run: engram --home 'a b' install"),
         (("--home", "a b"), ("why", "x"), "`engram --home 'a b' sessions` lists them"),
         (("--home", "d"), ("status",), "engram --home d up --once"),
+        (("--home", "a\x07'b"), ("sessions",), "engram --home $'a\\x07\\'b' up --once"),
         ((), ("sessions",), "`engram up --once`"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -52,6 +52,12 @@ def test_a_file_is_not_a_folder_and_an_unknown_number_not_a_machine(tmp_path: Pa
     synced.mkdir()
     type_command(home, 'engram save --global "Use tabs."')
     assert f"{file} is not a folder" in type_command(home, f"engram sync {file} --yes").output
+    missing = tmp_path / "my notes"
+    plain = type_command(home, f"engram sync '{missing}' --yes").output
+    assert f"{missing} does not exist: create the folder first, where your sync program sees it" in plain
+    cloned = type_command(home, f"engram sync '{missing}' --git --yes").output
+    assert f"{missing} does not exist: clone the repository first: git clone URL '{missing}'" in cloned
+    assert "the folder of your git checkout" in type_command(home, f"engram sync {file} --git --yes").output
     assert "no code has I or O" in type_command(home, "engram hub join http://127.0.0.1:1 IOOO-IOOO-22").output
     type_command(home, f"engram sync {synced} --yes")
     assert "none of your machines has the id 99" in type_command(home, "engram hub devices --remove 99 --yes").output

@@ -87,6 +87,10 @@ def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tm
     ada.type("engram hub sync")
     assert "1 reported" in ada.type("engram status")
     assert "wrong" in ada.type("engram team reports")
+    assert "there is no memory 'ep_1'; recall and timeline" in bob.type("engram team report ep_1", code=1)
+    unknown = ada.type("engram team reports --settle abc", code=1)
+    assert "no memory 'abc' is shared with shop" in unknown
+    assert "team reports` lists what members reported" in unknown
     assert ada.json("engram team reports --settle " + shared["share"])["reports"] == []
 
     ada.type("engram share --rule --after 30m --yes", code=1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import Result
 from make_reference import subcommands
 
 from engram.cli.main import engram, main
@@ -49,7 +51,8 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("logs", "--follow"), 2, "`engram logs --help` shows its options.\n"),
     (("search", "--no-verify"), 2, "not an option, write: engram search -- --no-verify\n"),
     (("undo", "ep_1", "ep_2"), 2, "Write: engram undo [OPTIONS] ID; `engram undo --help` shows its options.\n"),
-    (("config", "bites", "3"), 2, "`engram config show --help` shows its options.\n"),
+    (("config", "bites", "3"), 2, "Write: engram config set bites 3."),
+    (("config", "bites", "a b"), 2, "Write: engram config set bites 'a b'."),
     (("hub", "devices", "--remove", "laptop"), 2, "'laptop' is not a number.\n"),
     (("save", "x", "--global", "--project", "harbor"), 2, "--global and --project can't be combined"),
     (("restore", ".", "--yes"), 1, "there is no backup '.'. `engram"),
@@ -100,6 +103,8 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("sessions", ""), 2, "Write: engram sessions [OPTIONS] [ID]"),
     (("forget", "", "--yes"), 2, "Write: engram forget [OPTIONS] ID"),
     (("blame", ""), 2, "Write: engram blame [OPTIONS] FILE"),
+    (("blame", "\x07"), 2, "it is empty. Write: engram blame [OPTIONS] FILE"),
+    (("recall", "x", "--project", "\x1b[1m\u200b"), 2, "Invalid value for '--project': it is empty."),
     (("projects", "show", ""), 2, "Write: engram projects show [OPTIONS] NAME"),
     (("tasks", "retry", ""), 2, "it is empty"),
     (("why", "--prompt", ""), 2, "'--prompt': it is empty. `engram why --help` shows its options.\n"),
@@ -455,3 +460,10 @@ def test_a_memory_folder_that_is_a_link_to_nothing_is_not_created_again(
         assert ended.value.code == 1
         assert f"{link} is a link to {tmp_path / 'disk'}, which does not exist" in capfd.readouterr().err
     assert not (tmp_path / "disk").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_error_of_writing_names_the_file(filled: Store, run: Callable[..., Result]) -> None:
+    assert (
+        "/dev/full can't be written: No space left on device" in run("export", "--output", "/dev/full", code=1).stderr
+    )

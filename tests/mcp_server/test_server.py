@@ -372,6 +372,22 @@ def test_wrong_arguments_are_named_and_null_is_the_default(settings: Settings, t
     ]
 
 
+def test_an_id_may_be_given_as_it_was_printed(settings: Settings, tmp_path: Path) -> None:
+    async def work(client: ClientSession) -> list[str]:
+        saved = await call(client, "memory_save", content="The lamp has two wicks.", scope="global")
+        made = saved.partition("ID: ")[2][:15]
+        return [
+            made,
+            await call(client, "memory_expand", id=f"[{made}]"),
+            await call(client, "memory_timeline", around=f"[{made}]"),
+            await call(client, "memory_pin", id=f"`{made.upper()}`"),
+        ]
+
+    made, *answers = serve_here(settings, tmp_path / "alpha", work)
+
+    assert [made in answer for answer in answers] == [True] * 3
+
+
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,

@@ -38,6 +38,7 @@ from engram.models.hub.spaces import (
 )
 from engram.paths import Home
 from engram.transcripts.git_files import read_branch
+from engram.trust.display import as_arguments
 
 
 def uses_git(store: Reader, with_git: bool | None) -> bool:
@@ -66,9 +67,13 @@ def look_into(folder: Path, *, with_git: bool = False) -> list[str]:
         HubError: it can't be read, or is not a usable checkout.
     """
     if folder.exists() and not folder.is_dir():
-        raise BadRequest(f"{folder} is not a folder: name the folder that your sync program sees")
+        wanted = "the folder of your git checkout" if with_git else "the folder that your sync program sees"
+        raise BadRequest(f"{folder} is not a folder: name {wanted}")
     if not folder.is_dir():
-        raise BadRequest(f"{folder} does not exist: create the folder first, where your sync program sees it")
+        first = "create the folder first, where your sync program sees it"
+        if with_git:
+            first = f"clone the repository first: git clone URL {as_arguments(str(folder))}"
+        raise BadRequest(f"{folder} does not exist: {first}")
     known = GitFolder(folder).look()[1] if with_git else []
     return sorted({*known, *spaces_in(folder.resolve())})
 

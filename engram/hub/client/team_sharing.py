@@ -570,7 +570,8 @@ def list_reported(store: Store, home: Home, space: Space, *, settle: str = "") -
     if settle:
         fitting = [said for said in memories.values() if settle in (said.episode_id, said.memory_id.hex())]
         if not fitting:
-            raise NotFound(f"{settle[:60]} is not in {space.name}")
+            listed = "`engram team reports` lists what members reported"
+            raise NotFound(f"no memory {settle[:60]!r} is shared with {space.name}; {listed}")
         request["drop"] = {"author": fitting[0].author, "memory": fitting[0].memory_id.hex()}
     with _connect(Keyring(home.hub_keys), server_of(store, space)) as connection:
         told: Sequence[dict[str, Any]] = connection.ask("team-reports", request)["reports"]

@@ -394,7 +394,10 @@ class Database:
             with psycopg.connect(self.dsn, connect_timeout=10) as connection:
                 migrate(connection)
         except psycopg.Error as error:
-            raise HubError(f"the hub's database can't be used: {str(error).strip().splitlines()[0]}") from error
+            reason = str(error).strip().splitlines()[0].rstrip(".")
+            advice = f"{'correct' if self.dsn else 'give'} its address with --database or ENGRAM_HUB_DATABASE"
+            example = "" if self.dsn else ', such as --database "host=127.0.0.1 dbname=engram_hub"'
+            raise HubError(f"the hub's database can't be used: {reason}; {advice}{example}") from error
         self._pool.open()
         return self
 

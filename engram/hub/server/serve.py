@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import signal
@@ -70,7 +71,8 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, UnicodeError) as error:
         reason = explain_error(error) if isinstance(error, OSError) else error
-        raise HubError(f"can't serve at {host}:{port}: {reason}") from error
+        option = "port" if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES) else "host"
+        raise HubError(f"can't serve at {host}:{port}: {reason}. Choose another {option} with --{option}") from error
 
 
 @contextlib.contextmanager

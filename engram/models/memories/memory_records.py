@@ -147,6 +147,21 @@ def is_memory_id(text: str) -> bool:
     return MEMORY_ID.fullmatch(text) is not None
 
 
+#: What people and agents copy around an id: brackets, quotes and the sign after it.
+_TYPED_ID = lazy_regex(r"""[\s\[(<`'"“‘«]*([\w-]+)[\s\])>`'"”’».,;:…]*""")
+#: Ids of memories and quotations, and the digits of one alone, in any case; ids of sessions, which keep theirs.
+_ID_SHAPES = lazy_regex(r"(?i)((?:ep|q)_[0-9a-f]*|[0-9a-f]{9,12})|[0-9a-f]{8}-[0-9a-f-]+")
+
+
+def typed_id(text: str) -> str:
+    """Return the id in a text that a person typed or copied, without brackets and quotes; any other text, stripped."""
+    found = _TYPED_ID.fullmatch(text)
+    shape = None if found is None else _ID_SHAPES.fullmatch(found[1])
+    if shape is None:
+        return text.strip()
+    return shape[0] if shape[1] is None else shape[0].lower()
+
+
 def slot_of(turn_key: str, kind: str, summary: str) -> str:
     """Return the slot of a proposal. The same proposal from the same turn always has the same slot."""
     plain = " ".join(summary.lower().split())

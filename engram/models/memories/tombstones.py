@@ -211,6 +211,13 @@ def forgotten_projects() -> Query:
     return table.select(table.key, table.at_ms).where(table.kind == TombstoneKind.PROJECT.value)
 
 
+@asks_any
+def has_forgotten_turns() -> Query:
+    """Return whether a project, or whole turns of sessions, were ever forgotten."""
+    table = tables.Tombstone
+    return table.select(table.at_ms).where(table.kind.in_([TombstoneKind.PROJECT.value, TombstoneKind.TURN.value]))
+
+
 def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
     """Return the time span from which nothing in a project may be stored again; [] if it was never forgotten."""
     until_ms = project_forgotten_ms(store, identity) if identity else None

@@ -37,6 +37,7 @@ from engram.setup.agents.registered import (
     Registration,
     Way,
     find_double,
+    loaded_instead,
     plugin_files,
     read_documents,
     skills_folder,
@@ -287,7 +288,11 @@ def check_registrations(registrations: list[Registration], home: Home | None = N
         home: the memory folder for which the plugin was created; None for the default.
     """
     for found in registrations:
-        if found.way is not Way.SETTINGS:
+        if (other := loaded_instead(found, registrations)) is not None:
+            detail = f"{found.plugin_id} is not loaded, since {other.plugin_id} is installed"
+            advice = f"nothing needs to be done; {found.path} can be deleted"
+            yield Check("plugin", State.NOTE, detail, advice, public="two plugins, one loaded")
+        elif found.way is not Way.SETTINGS:
             yield _check_plugin(found, home)
         elif found.version and found.version != VERSION:
             detail = f"the hooks in {found.path} are from version {found.version}, but Engram is {VERSION}"

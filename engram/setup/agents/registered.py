@@ -183,11 +183,17 @@ def find_double(registrations: Sequence[Registration]) -> list[Registration]:
     """
     running: list[Registration] = []
     for found in registrations:
-        if found.is_enabled and not any(found.commands and found.commands <= other.commands for other in running):
+        is_known = any(found.commands and found.commands <= other.commands for other in running)
+        if found.is_enabled and not is_known and loaded_instead(found, registrations) is None:
             running.append(found)
-    if any(found.way is Way.MARKETPLACE for found in running):
-        running = [found for found in running if found.way is not Way.SKILLS_FOLDER]
     return running if len(running) > 1 else []
+
+
+def loaded_instead(found: Registration, registrations: Sequence[Registration]) -> Registration | None:
+    """Return the installed plugin that Claude Code loads instead of one from the skills folder; else None."""
+    if found.way is not Way.SKILLS_FOLDER:
+        return None
+    return next((other for other in registrations if other.way is Way.MARKETPLACE and other.is_enabled), None)
 
 
 def is_ours(manifest: Document | None) -> bool:
