@@ -60,7 +60,8 @@ class TakingBack:
     def _leaves(self, rule: str, replaced: Replacement) -> bool:
         """Return True if a rule says to use what is replaced. If it is for all projects, the sentence must be, too."""
         is_here = is_for_all_projects(self.sentence) or not is_for_all_projects(rule)
-        return is_here and any(is_used_in(rule, name) for name in replaced.names)
+        everything = not replaced.is_told
+        return is_here and any(is_used_in(rule, name, for_everything=everything) for name in replaced.names)
 
 
 def _forms(words_of_rule: Iterable[str]) -> frozenset[str]:

@@ -24,9 +24,12 @@ class Replacement(NamedTuple):
     new: frozenset[str]
     #: False for an order that may be meant only for now, so that it makes no rule although it ends one.
     is_lasting: bool = True
+    #: False if the thing is not named. Then only rules to use it for everything end, as others may mean another thing.
+    is_told: bool = True
 
 
-#: Tools and habits of which a project uses one, so that another one takes its place.
+#: Tools and habits of which a project uses one, so that another one takes its place. Databases are not among them: one
+#: may be for production, and another for tests.
 _RIVALS = tuple(
     frozenset(group.split())
     for group in (
@@ -45,8 +48,6 @@ _RIVALS = tuple(
         "moment dayjs date-fns luxon",
         "requests httpx aiohttp",
         "axios ky superagent",
-        "redis valkey memcached",
-        "postgres postgresql mysql mariadb sqlite mongodb",
         "jenkins travis circleci",
         "maven gradle",
         "docker podman",
@@ -137,8 +138,8 @@ _MOVED = tuple(
         rf"{_LASTING},? (?:please )?no more {_OLD}(?: please)?\W*$",
         rf"{_LASTING},? (?:bitte )?keine?n? {_OLD} mehr(?: bitte)?\W*$",
         rf"(?:bitte )?keine?n? {_OLD} mehr {_LASTING}\W*$",
-        rf"(?:please )?stop using {_OLD}(?: for [^,;:.?]{{2,40}})?[,;:.–—-]+ ?(?:(?:and|but|please|always) ){{0,3}}use "
-        rf"{_NEW}(?: for [^,;:.?]{{2,40}}?)?(?:,? (?P<lasting>{_LASTING}))?\W*$",
+        rf"(?:please )?stop using {_OLD}(?P<part> for [^,;:.?]{{2,40}})?[,;:.–—-]+ ?(?:(?:and|but|please|always) )"
+        rf"{{0,3}}use {_NEW}(?P<of> for [^,;:.?]{{2,40}}?)?(?:,? (?P<lasting>{_LASTING}))?\W*$",
         rf"{_OLD} is (?:history|not used any ?more|no longer used){_ENDS}",
         rf"wir (?:ver|be)?(?:wenden|nutzen|nehmen) {_JUST}(?:keine?n? {_OLD} mehr|(?P<left>{_NAME}) nicht mehr){_ENDS}",
         rf"(?:on|nous) n['’e] ?utilis(?:e|ons) plus {_OLD}{_ENDS}",
@@ -213,6 +214,16 @@ _GOES_ON = any_case(
     r"verwenden|benutzen|nutzen|nehmen|pour|dans|comme|ici|partout|avec|et|para|en|aquí|como|con|y|siempre|per|qui|"
     r"come|nel|aqui|voor|om|gebruiken|do|w|jako|tutaj|для|в|как|здесь|тут|и)\b)"
 )
+#: What follows a name in a rule that applies in one place, to one purpose or in one case.
+_IN_PART = any_case(
+    r"^\W*(?:as|at|by|when|whenever|if|unless|because|with|als|wenn|bei|mit|comme|quand|si|avec|como|cuando|con|come|"
+    r"quando|se|jako|как|"
+    r"(?:in|on|im|dans|en|nel|em|w|в)(?! (?:(?:this|all|every|the|our|my|whole|diesem|allen|ce|tous|este|todos) )*"
+    r"(?:repo\w*|projects?|projekt\w*|projets?|proyectos?|code ?bases?)\b)|"
+    r"(?:for|to|für|zum|zur|pour|para|per|voor|do|для) (?:the|our|this|that|these|those|an?|my|one|"
+    r"de[rnms]|die|das|la|le|les|los|las|el|il|i|gli|o|os|as|het|prod\w*|staging|local\w*|dev\w*|ci|config\w*)"
+    r")\b|\b(?:only|nur|seulement|solo|sólo|só|alleen|tylko|только)\b"
+)
 #: Words that introduce what a rule says not to use.
 _BUT_NOT = any_case(
     r"(?<!\w)(?:not|never|no|don['’]?t|instead of|rather than|over|statt|anstatt|nicht|nie|kein\w*|au lieu d|pas|"
@@ -272,19 +283,25 @@ def replacement_in(sentence: str) -> Replacement | None:
     rivals = frozenset[str]().union(*(group for group in _RIVALS if new_name.lower() in group)) - {new_name.lower()}
     names = rivals & {name.lower()} if name else rivals
     is_lasting = bool(_FROM_NOW_ON.search(sentence))
-    if not names or (named.get("order") and not is_lasting):
+    is_partly = bool(named.get("part") or named.get("of"))  # "Stop using npm for this one"
+    if not names or is_partly or (named.get("order") and not is_lasting):
         return None
-    return Replacement(tuple(sorted(names)), _words(" ".join(names)), new, is_lasting)
+    return Replacement(tuple(sorted(names)), _words(" ".join(names)), new, is_lasting, is_told=bool(name))
 
 
-def is_used_in(rule: str, name: str) -> bool:
+def is_used_in(rule: str, name: str, *, for_everything: bool = False) -> bool:
     """Return True if a rule says to use a thing.
 
     A rule about a part of it ("npm audit"), or one that prefers another thing, does not count.
+
+    Args:
+        for_everything: nor does a rule that uses it in one place or for one purpose ("black for the borders").
     """
     favoured = _BUT_NOT.split(rule)[0]
     named = re.search(rf"(?<!{_LETTER}){re.escape(name)}(?:\.js\b|(?!{_LETTER}))(?P<rest>.*)", favoured, re.IGNORECASE)
-    return bool(named and _USES.search(favoured) and _GOES_ON.match(named["rest"]))
+    if not named or not _USES.search(favoured) or not _GOES_ON.match(named["rest"]):
+        return False
+    return not (for_everything and _IN_PART.search(named["rest"]))
 
 
 def ended_in(sentence: str) -> frozenset[str]:
