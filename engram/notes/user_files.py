@@ -145,9 +145,10 @@ def read_standing_files(store: Store, settings: Settings, redact: Redact) -> int
         if file.path in seen or file.project_id not in readable:
             continue
         owner = next((project for project in projects if project.id == file.project_id), None)
-        if os.path.isfile(file.path) and file.name.endswith("/CLAUDE.md"):
+        path = Path(file.path)
+        if os.path.isfile(path) and file.name.endswith("/CLAUDE.md") and _readable(settings, owner)(path):
             # It is a nested file in a folder with no recent work.
-            changed += _read_file(store, settings, redact, owner, file.name, Path(file.path), file)
+            changed += _read_file(store, settings, redact, owner, file.name, path, file)
             continue
         changed += 1
         if not os.path.exists(file.path):
@@ -238,6 +239,17 @@ def _plain(text: str) -> str:
 def _files_of(store: Store, settings: Settings, owner: ProjectRow | None) -> Iterator[tuple[str, Path]]:
     """Yield ``(name, path)`` for a project's files, or for those that apply everywhere, and for their imports."""
     count = 0
+    may_read = _readable(settings, owner)
+    for name, path in _entry_files(store, settings, owner):
+        for imported_name, imported in _with_imports(name, path, MAX_IMPORT_DEPTH, may_read):
+            count += 1
+            if count > MAX_FILES:
+                return
+            yield imported_name, imported
+
+
+def _readable(settings: Settings, owner: ProjectRow | None) -> Callable[[Path], bool]:
+    """Return a function that returns True for a path from which a project's file may be read."""
     own = None if owner is None else list(_own_folders(settings, Path(owner.root)))
 
     def may_read(path: Path) -> bool:
@@ -246,12 +258,7 @@ def _files_of(store: Store, settings: Settings, owner: ProjectRow | None) -> Ite
             for folder, kept_out in own
         )
 
-    for name, path in _entry_files(store, settings, owner):
-        for imported_name, imported in _with_imports(name, path, MAX_IMPORT_DEPTH, may_read):
-            count += 1
-            if count > MAX_FILES:
-                return
-            yield imported_name, imported
+    return may_read
 
 
 def _own_folders(settings: Settings, root: Path) -> Iterator[tuple[Path, str]]:

@@ -16,7 +16,7 @@ from engram.forgetting.whole_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.projects.notes import list_standing_files
+from engram.models.projects.notes import StandingFile, list_standing_files, put_standing_file
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.work.work import pause
 from engram.notes.note_index import index_notes
@@ -299,6 +299,20 @@ def test_files_of_a_clone_bring_in_nothing_of_another_project(
     saved = "".join(path.read_text() for path in settings.places.saved_notes.glob("*.md"))
     assert "clang and ninja" in saved
     assert TARIFF not in saved
+
+
+def test_a_file_of_another_project_that_was_read_before_is_read_no_more(
+    store: Store, settings: Settings, project: ProjectRow, root: Path
+) -> None:
+    path = root.parent / "acme" / "CLAUDE.md"
+    write(path, TARIFF)
+    with store.transaction() as tx:
+        put_standing_file(tx, StandingFile(str(path), project.id, "../acme/CLAUDE.md", 3, 1, "Old."))
+
+    read(store, settings)
+
+    assert list_standing_files(store) == []
+    assert not list(settings.places.saved_notes.glob("*.md"))
 
 
 def test_a_project_may_import_the_users_own_instructions(
