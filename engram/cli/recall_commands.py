@@ -12,8 +12,7 @@ import click
 from engram.cli.options import Command, end_answer, json_option, project_option
 from engram.cli.output import print_json, say
 from engram.cli.results import (
-    LINES_IF_NOT,
-    LINES_IF_WHOLE,
+    LINES_OF_ANSWER,
     MAX_RESULTS,
     Result,
     hit_result,
@@ -255,8 +254,7 @@ def _print(
         )
     most = MAX_CLOSEST if answer.not_found else MAX_RESULTS
     shown = results if is_verbose or limit else results[:most]
-    is_whole = bool(hits) and asked.coverage.stems_in(hits[0].text) == asked.coverage.stems_in(query)
-    print_results(shown, is_verbose=is_verbose, most_lines=LINES_IF_WHOLE if is_whole else LINES_IF_NOT)
+    print_results(shown, is_verbose=is_verbose, most_lines=LINES_OF_ANSWER)
     if len(shown) < len(answer.hits):
         click.secho(f"{len(answer.hits) - len(shown)} more; add -v to see all hits, with where each was said", dim=True)
     if answer.note:

@@ -37,9 +37,8 @@ from engram.trust.display import capitalised, number_of, visible
 MAX_RESULTS = 5
 #: Maximum number of lines of text for the first result, and for each of the others.
 MAX_FIRST_LINES, MAX_OTHER_LINES = 9, 4
-#: The same for hits of a question, of which the best must be read at a glance: if the first one contains all words of
-#: the question, and if not.
-LINES_IF_WHOLE, LINES_IF_NOT = (7, 2), (5, 3, 2)
+#: The same for hits of a question, of which the best must be read at a glance.
+LINES_OF_ANSWER = (7, 2)
 #: Minimum width of a title, in columns, for it to share a line with the day and the project.
 _MIN_TITLE_WIDTH = 24
 #: The same for the title of a result, which is left out if even less is free.
@@ -409,8 +408,10 @@ def _cut_around(hit: PublicHit, asked: Wanted, text: str, fits: Callable[[str], 
     if fits(text):
         return text
     if text.startswith(OUTCOME_MARK):
-        rest = text.removeprefix(OUTCOME_MARK)
-        return OUTCOME_MARK + telling_part(rest, asked, lambda run: fits(OUTCOME_MARK + run))
+        # Its statements are on one line, with semicolons between the points of a list.
+        points = text.removeprefix(OUTCOME_MARK).replace("; ", ";\n")
+        told = telling_part(points, asked, lambda run: fits(OUTCOME_MARK + " ".join(run.split())))
+        return OUTCOME_MARK + " ".join(told.split())
     if not hit.names_speakers:
         return telling_part(text, asked, fits)
     return _with_speakers(hit, telling_part(hit.text.strip(), asked, lambda run: fits(_with_speakers(hit, run))))

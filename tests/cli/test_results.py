@@ -24,6 +24,8 @@ from engram.cli.results import (
 )
 from engram.models.sessions.passage_rows import EvidencePlace
 from engram.search.hits import Origin, later_word
+from engram.search.passages.wanted import Wanted
+from engram.search.question import coverage_of_words
 from engram.text.titles import with_short_question
 from engram.text.words import is_unspaced
 from engram.trust.display import cut_at_word, number_of, visible
@@ -458,3 +460,14 @@ def test_the_first_hit_says_that_its_session_took_the_subject_up_again() -> None
     assert later_word(question, [first, replace(later, session_id="s-2")]) == 0
     assert later_word(question, [replace(first, memory=PLAIN), later]) == 0
     assert later_word(question, []) == 0
+
+
+def test_of_an_outcome_the_points_that_answer_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    points = [f"Pier {number}: the quay was swept and the nets were hung to dry;" for number in range(12)]
+    outcome = " ".join([*points[:6], "Mast: set on a wedge of oak, so that it stands upright;", *points[6:]])
+    question = "how does the mast stand upright"
+    asked = Wanted.by(question, coverage_of_words(question))
+
+    print_results([hit_result(replace(HIT, outcome=outcome), asked=asked)], most_lines=(4, 2))
+
+    assert "Mast: set on a wedge of oak" in capsys.readouterr().out

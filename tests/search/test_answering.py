@@ -166,7 +166,19 @@ def test_a_sentence_with_the_words_of_the_question_is_shown_where_the_one_after_
     assert shown("what is part of the second step of both names", said, repair) == repair
 
 
-@pytest.mark.parametrize("empty", ["Good catch.", "Test passes.", "Here's a summary of the changes:"])
+@pytest.mark.parametrize(
+    "empty",
+    [
+        "Good catch.",
+        "Test passes.",
+        "Here's a summary of the changes:",
+        "The subagent finished.",
+        "Lint is clean.",
+        "Now lint:",
+        "There's the bug!",
+        "Now I have the full context.",
+    ],
+)
 def test_a_message_that_says_nothing_is_no_answer_for_which_the_words_of_the_user_are_cut(empty: str) -> None:
     asked = "The bell counts every boat twice. " * 8 + "It rings with no indication why."
     said = turn((Role.USER, asked), (Role.ASSISTANT, empty))

@@ -78,3 +78,27 @@ def test_a_denial_is_a_weaker_reason_than_a_cause_that_was_found() -> None:
     shown = answering(said, parts_of(said, f"{cause} Ropes rot."), asked("why is the rope passed below the keel"))
 
     assert any(cause in part.text for part in shown)
+
+
+def test_an_introduction_that_answers_is_followed_by_the_beginning_of_its_list() -> None:
+    text = f"The review of the mast found two faults:\n\n**Confirmed:**\n1. The oak wedge is missing. {TALK}\n{TALK}"
+
+    shown = cut("what did the review of the mast find", text, 70)
+
+    assert shown.startswith("The review of the mast found two faults:")
+    assert "1. The oak wedge is missing." in shown
+
+
+def test_a_label_and_its_text_are_one_point() -> None:
+    text = f"{TALK}\n- `yard.py`: a call of `step_mast` was added after the tide.\n{TALK}"
+
+    assert "`yard.py`: a call" in cut("where is step_mast called", text, 70)
+
+
+def test_what_was_done_is_shown_with_what_it_is_good_for() -> None:
+    done = "A call of `wedge` was added before the launch."
+    text = f"{TALK}\n{done} This ensures that the mast of the ship is upright once more on the quay.\n{TALK}"
+
+    assert done in cut("where is the mast of the ship made upright once more", text, 100)
+    other = f"{TALK}\n{done} The mast of the ship is upright once more on the quay because of it.\n{TALK}"
+    assert done not in cut("where is the mast of the ship made upright once more", other, 100)

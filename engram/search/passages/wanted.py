@@ -87,7 +87,13 @@ _IS_FILLER = lazy_regex(
     r"you['’]re (?:absolutely )?right|(?:the )?tests? pass(?:es|ed)?|"
     r"all (?:\d++ )?(?:tests?|checks|clean|green|good)\b.{0,30}|(?:that )?makes sense|"
     r"(?:here['’]s a )?(?:fix )?summary(?: of (?:the|what|my|all) .{0,20})?|sources?|(?:what )?changed|"
-    r"changes made)\W*+"
+    r"changes made|implement the following plan|"
+    r"(?:the )?(?:subagent|agent|implementer|reviewer|verifier|build)s?(?: has| have)? (?:finished|reported back)|"
+    r"(?:now |and )?(?:the )?(?:lint(?:ing|er)?|type ?checks?|build|tests?)(?: is| are)?(?: now| all)?"
+    r"(?: clean| green| ok| pass(?:es|ed)?| succeed(?:s|ed)?)?|another one passes|"
+    r"(?:now )?(?:i (?:now )?(?:have|see|understand|found)|found|there['’]s)(?: it| (?:the |a )?(?:full |whole |root )?"
+    r"(?:bug|cause|context|flow|issue|picture|problem|structure))?|"
+    r"the (?:bug|cause|issue|problem) is (?:now )?(?:clear|obvious))\W*+"
 )
 #: A line that is only a link, as in a list of sources.
 _IS_LINK = lazy_regex(r"[\s>*+•-]*+(?:\[[^\]\n]*+\]\([^)\s]*+\)|https?://\S++)\W*+")
@@ -95,6 +101,12 @@ _IS_LINK = lazy_regex(r"[\s>*+•-]*+(?:\[[^\]\n]*+\]\([^)\s]*+\)|https?://\S++)
 MARKER = lazy_regex(r"\s*+(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s*+")
 HEADING = lazy_regex(r"\s*+(?:#{1,6}\s|\*\*[^*]{2,80}\*\*:?\s*+$)")
 _CODE = lazy_regex(r"`[^`\n]*+`")
+#: The beginning of a sentence that only says what the one before it is good for.
+_REFERS_BACK = lazy_regex(
+    r"\W*+(?:this|that|which)(?: way)?,?(?: now| also| then| will| should)? ?(?:allows?|causes?|eliminates?|"
+    r"ensures?|fix(?:es)?|gives?|keeps?|lets?|makes?|means?|prevents?|removes?|resolves?|solves?)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +238,19 @@ def telling_part(text: str, wanted: Wanted, fits: Callable[[str], bool]) -> str:
 
     for place in best:
         if worths[place].all >= MIN_OTHER_SHARE * worths[best[0]].all and keep(place) and worths[place].is_led:
-            keep(place - 1)
+            is_kept = keep(place - 1)
+            if not is_kept and len(kept) == 1 and _REFERS_BACK.match(text[slice(*spans[place])]):
+                # What it speaks of says more than its own end.
+                kept.add(place - 1)
     for place in [place for place in best if place in kept]:
         message = next(message for message in messages if place in message)
         all(map(keep, range(place + 1, message[-1] + 1)))
         all(map(keep, range(place - 1, message[0] - 1, -1)))
+    after = max(kept) + 1
+    is_next = after < len(spans) and speakers[after] == speakers[best[0]] and best[0] < after
+    if is_next and all(is_introduction(text[slice(*span)]) for span in spans[best[0] : after]):
+        # The best sentence introduces one that is too long, whose beginning says more than nothing.
+        return _joined(text, spans, {*kept, after})
     while len(kept) > 1 and is_introduction(text[slice(*spans[max(kept)])]):
         kept.discard(max(kept))
     return _joined(text, spans, kept)
@@ -247,12 +267,12 @@ def _joined(text: str, spans: Sequence[tuple[int, int]], kept: Collection[int]) 
 
 
 def _points_of(text: str) -> list[tuple[int, int]]:
-    """Return the start and stop of each sentence and line, with the list marker or the speaker's name before it."""
+    """Return the start and stop of each sentence and line, with the list marker, label or speaker's name before it."""
     spans: list[tuple[int, int]] = []
     for start, stop in sentence_spans(text):
         before = text[slice(*spans[-1])] if spans else ""
         is_begun = bool(MARKER.fullmatch(before)) or NAMED_SPEAKER.fullmatch(f"{before.strip()} ") is not None
-        is_begun = is_begun and "\n" not in text[spans[-1][1] : start]
+        is_begun = (is_begun or is_lead_in(before)) and "\n" not in text[spans[-1][1] : start]
         spans = [*spans[:-1], (spans[-1][0], stop)] if is_begun else [*spans, (start, stop)]
     return spans
 
@@ -270,7 +290,7 @@ def _speakers_in(pieces: Sequence[str]) -> list[tuple[int, str]]:
 @dataclass(frozen=True, slots=True)
 class _Worth:
     all: float
-    #: True if the sentence before it has more of the question's words.
+    #: True if it says what the one before it is good for, or that one has more of the question's words.
     is_led: bool
 
 
@@ -294,5 +314,6 @@ def _worths_of(
         is_empty = is_introduction(piece) or wanted.is_idle(piece) or not wanted.adds_to(piece, MIN_TOLD_WORDS)
         is_asked = place < last_told and speakers[place][1] == SPEAKERS["user"]
         worth = 0.0 if is_asked else worth * EMPTY_SHARE if is_empty else worth
-        worths.append(_Worth(worth, wanted.coverage.share(led) > share))
+        refers_back = not is_first and _REFERS_BACK.match(piece) is not None
+        worths.append(_Worth(worth, refers_back or wanted.coverage.share(led) > share))
     return worths
