@@ -44,6 +44,7 @@ from engram.models.memories.memory_history import (
 from engram.models.memories.memory_records import Memory, may_stand_for
 from engram.models.sessions.passage_rows import Quotation, note_quotation_judgement, require_quotation
 from engram.models.shown.injections import withdraw_bites
+from engram.transcripts.turns import Role
 from engram.trust.display import number_of
 
 
@@ -342,11 +343,22 @@ def judge_quotation(
         standing = standing_judgements(history_of(tx, text))
         if standing and judgement_of(standing[-1]) is judgement:
             return quotation
-        if standing and actor is Actor.AGENT and standing[-1].actor is Actor.USER:
-            raise BadRequest(f"the user judged {text} as {judgement_of(standing[-1])}; ask the user")
+        if actor is Actor.AGENT:
+            _check_agent_on_quotation(quotation, judgement, standing)
         note_quotation_judgement(tx, text, JUDGEMENT_ACTIONS[judgement], reason, actor=actor)
         withdraw_bites(tx, lambda: [text])
         return quotation
+
+
+def _check_agent_on_quotation(quotation: Quotation, judgement: Judgement, standing: list[Change]) -> None:
+    """Raise BadRequest if an agent tries to overrule the user, or to hide what the user said or chose."""
+    quoted_id = quotation.quotation_id
+    ask = f"ask the user, who can run `engram feedback {quoted_id} {judgement}`"
+    if standing and standing[-1].actor is Actor.USER:
+        raise BadRequest(f"the user judged {quoted_id} as {judgement_of(standing[-1])}; {ask}")
+    is_users = quotation.role in (Role.USER, Role.CHOSEN) and quotation.stored.turn.is_by_person
+    if judgement is not Judgement.HELPFUL and is_users:
+        raise BadRequest(f"{quoted_id} is what the user said, and stays; {ask}")
 
 
 def take_back_quotation_judgement(store: Store, text: str, *, actor: Actor) -> str:

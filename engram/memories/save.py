@@ -315,6 +315,10 @@ def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool =
     """Pin a memory, so that it never ages and comes first in every briefing, or unpin it.
 
     If that changes nothing, nothing is recorded, so that the last change can still be undone.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: only the user may do this: pin a suspect memory, or unpin what no agent pinned.
     """
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
@@ -322,9 +326,21 @@ def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool =
             return memory
         if is_pinned and memory.suspect and actor is not Actor.USER:
             raise BadRequest(f"{episode_id} is suspect ({memory.suspect}), so only the user can pin it")
+        if not is_pinned and actor is Actor.AGENT and not _is_pinned_by_agent(tx, episode_id):
+            raise BadRequest(
+                f"{episode_id} was pinned by the user, and stays pinned; ask the user, who can run "
+                f"`engram pin {episode_id} --off`"
+            )
         return memory_changes.change_memory(
             tx, memory, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned, actor=actor
         )
+
+
+def _is_pinned_by_agent(store: Reader, episode_id: str) -> bool:
+    """Return True if an agent was the last to pin a memory, perhaps when it saved the memory."""
+    steps = history_of(store, episode_id)
+    pins = [*steps[:1], *(step for step in steps if step.after.get("is_pinned"))]
+    return bool(pins) and pins[-1].actor is Actor.AGENT
 
 
 def require_memory(store: Reader, episode_id: str) -> Memory:

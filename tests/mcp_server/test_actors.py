@@ -59,12 +59,17 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
-    settings.places.prepare()
-    open_store(settings.places.memory_db).close()
+def settings_of(tmp_path: Path) -> Settings:
+    """The settings of ``desk``."""
+    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+
+
+@pytest.fixture
+def desk(settings_of: Settings, tmp_path: Path) -> Desk:
+    settings_of.places.prepare()
+    open_store(settings_of.places.memory_db).close()
     (tmp_path / "work").mkdir()
-    return Desk(settings, tmp_path / "work")
+    return Desk(settings_of, tmp_path / "work")
 
 
 def test_every_tool_is_known_to_change_memories_or_not() -> None:
@@ -118,6 +123,34 @@ def test_what_the_users_command_does_is_the_users_and_no_agent_undoes_it(desk: D
     ]
 
 
+@pytest.mark.parametrize("way", ["pinned", "saved", "pinned again"])
+def test_what_the_user_pinned_no_agent_unpins(desk: Desk, settings_of: Settings, way: str) -> None:
+    with open_store(settings_of.places.memory_db) as store:
+        made = save_memory(
+            store, "Deploy on Friday.", str, scope=Scope.GLOBAL, actor=Actor.USER, is_pinned=way == "saved"
+        )
+    if way == "pinned again":
+        desk.call("memory_pin", id=made.episode_id)
+        desk.command("memory_pin", id=made.episode_id, on=False)
+    if way != "saved":
+        desk.command("memory_pin", id=made.episode_id)
+
+    refused = answer_of(lambda: desk.call("memory_pin", id=made.episode_id, on=False))
+
+    assert f"`engram pin {made.episode_id} --off`" in refused
+    assert "\n" not in refused
+    desk.command("memory_pin", id=made.episode_id, on=False)
+    assert desk.steps(made.episode_id)[-1] == ("unpin", str(Actor.USER))
+
+
+def test_an_agent_unpins_what_an_agent_pinned(desk: Desk) -> None:
+    saved = desk.save("Deploy on Friday.", pin=True)
+
+    desk.call("memory_pin", id=saved, on=False)
+
+    assert desk.steps(saved)[-1] == ("unpin", str(Actor.AGENT))
+
+
 def answer_of(call: Callable[[], str]) -> str:
     """The error that a call ends with."""
     with pytest.raises(BadRequest) as refused:
@@ -125,9 +158,8 @@ def answer_of(call: Callable[[], str]) -> str:
     return str(refused.value)
 
 
-def test_expand_says_who_changed_it(desk: Desk, tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
-    with open_store(settings.places.memory_db) as store:
+def test_expand_says_who_changed_it(desk: Desk, settings_of: Settings) -> None:
+    with open_store(settings_of.places.memory_db) as store:
         made = save_memory(store, "Tabs are four wide.", str, scope=Scope.GLOBAL, actor=Actor.USER).episode_id
     desk.call("memory_pin", id=made)
 

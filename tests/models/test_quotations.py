@@ -157,6 +157,19 @@ def test_judgements_last_and_can_be_withdrawn_and_an_agent_does_not_overrule_a_p
         take_back_quotation_judgement(store, name, actor=Actor.USER)
 
 
+def test_an_agent_hides_what_the_assistant_said_but_not_what_the_user_said(store: Store) -> None:
+    tell(store, "t1", *blocks("t1"))
+    asked, answered = quotation_id_of("t1-u", 0), quotation_id_of("t1-a", 0)
+
+    for judgement in (Judgement.WRONG, Judgement.OUTDATED):
+        with pytest.raises(BadRequest, match=f"what the user said.*`engram feedback {asked} {judgement}`"):
+            judge_quotation(store, asked, judgement, "no", redact, actor=Actor.AGENT)
+    judge_quotation(store, asked, Judgement.HELPFUL, "yes", redact, actor=Actor.AGENT)
+    judge_quotation(store, answered, Judgement.WRONG, "no", redact, actor=Actor.AGENT)
+
+    assert judged_quotations(store) == {asked: Judgement.HELPFUL, answered: Judgement.WRONG}
+
+
 @pytest.mark.parametrize("way", ["entry", "turn"])
 def test_nothing_is_recorded_of_what_is_gone(store: Store, way: str) -> None:
     turn_id = tell(store, "t1", *blocks("t1"))
