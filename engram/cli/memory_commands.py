@@ -35,7 +35,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
 from engram.models.memories.branches import branch_remark
 from engram.models.memories.memory_history import Change
-from engram.models.memories.memory_records import Memory, new_memory_id
+from engram.models.memories.memory_records import Memory, is_local_extractor, new_memory_id
 from engram.models.search import memory_lists
 from engram.models.sessions.passage_rows import EvidencePlace, is_quotation_id
 from engram.models.sessions.sessions import find_session, session_titles
@@ -185,7 +185,7 @@ def _maker(extractor: str) -> str:
     """Return what created a memory, in human-readable form; rules are shown without their version."""
     if extractor == "manual":
         return "saving it"
-    return f"{RULES} ({extractor})" if extractor.startswith("local") else extractor
+    return f"{RULES} ({extractor})" if is_local_extractor(extractor) else extractor or "an unknown program"
 
 
 def _print_reasons(report: MemoryReport, why_not: str) -> None:

@@ -46,9 +46,8 @@ from engram.models.memories.watermarks import (
     rows_of_same_turn,
     unjoined_rows,
 )
-from engram.models.search.memory_lists import current_states_of
+from engram.models.search.memory_lists import current_states_by_rules
 from engram.models.sessions.recent_work import latest_sessions_on
-from engram.models.sessions.stored_turns import LOCAL_PREFIX
 from engram.models.work.work import last_run_ms, release_lease, take_lease
 from engram.search.searcher import Searcher
 from engram.search.vectors.loaded_vectors import embed_memories
@@ -210,7 +209,7 @@ def end_open_work(context: Context) -> None:
     """
     states = [
         memory
-        for memory in current_states_of(context.store, LOCAL_PREFIX)
+        for memory in current_states_by_rules(context.store)
         if memory.summary.startswith(LEAD) and memory.project_id is not None and not is_kept_by_hand(memory)
     ]
     branches_of = branches_of_memories(context.store, [memory.id for memory in states])

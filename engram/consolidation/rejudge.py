@@ -30,7 +30,7 @@ from engram.models.memories.memory_records import Evidence, Memory, evidence_of,
 from engram.models.sessions.reading_progress import unknown_elements
 from engram.models.sessions.recent_work import texts_of_evidence
 from engram.models.sessions.sessions import find_session
-from engram.models.sessions.stored_turns import LOCAL_PREFIX, StoredTurn, load_turn_row, turns_of_session
+from engram.models.sessions.stored_turns import StoredTurn, load_turn_row, turns_of_session
 from engram.models.sessions.turn_changes import take_for_prompt
 from engram.system import process_limits
 from engram.text.words import content_words, prefixes
@@ -181,9 +181,9 @@ def _unkept(context: Context) -> Iterator[Memory]:
 
 
 def _is_picked(memory: Memory) -> bool:
-    is_earlier = memory.extractor.startswith(LOCAL_PREFIX) and memory.extractor != LocalExtractor.name
+    is_earlier = memory.is_by_rules and memory.extractor != LocalExtractor.name
     is_used = memory.access_count > 0 or memory.graduated_at_ms is not None
-    return memory.source == Source.AUTO and is_earlier and not (memory.origin or memory.is_users_rule or is_used)
+    return is_earlier and not (memory.origin or memory.is_users_rule or is_used)
 
 
 def _proposed(turns: Sequence[Turn]) -> list[Candidate]:

@@ -15,7 +15,14 @@ from engram.models.memories import memory_history, memory_records
 from engram.models.memories.branches import unmerged_branch
 from engram.models.memories.judgements import HELPFUL_LIFT, Usefulness, judgement_of, standing_judgements, usefulness_of
 from engram.models.memories.memory_history import Change
-from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of
+from engram.models.memories.memory_records import (
+    ENUM_FIELDS,
+    LIST_FIELDS,
+    Evidence,
+    Memory,
+    evidence_of,
+    is_local_extractor,
+)
 from engram.models.memories.memory_undo import REDO, UNDO
 from engram.models.projects.projects import project_by_id
 from engram.models.search import memory_lists
@@ -265,7 +272,7 @@ def who_changed(change: Change, extractor: str) -> str:
         extractor: the memory's extractor, for a step that does not specify one.
     """
     made_by = str(change.after.get("extractor") or extractor)
-    return RULES if change.actor is Actor.MODEL and made_by.startswith("local") else change.actor.value
+    return RULES if change.actor is Actor.MODEL and is_local_extractor(made_by) else change.actor.value
 
 
 def _change_to_json(change: Change, extractor: str = "") -> dict[str, Any]:

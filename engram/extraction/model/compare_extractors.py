@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from engram.enums import ComparisonAnswer, Kind, Source
+from engram.enums import ComparisonAnswer, Kind
 from engram.errors import Conflict
 from engram.extraction.candidate import Candidate
 from engram.extraction.model.claude_provider import find_claude
@@ -38,7 +38,7 @@ from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turns
 from engram.models.projects.projects import project_by_id
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
-from engram.models.sessions.stored_turns import LOCAL_PREFIX, StoredTurn, waiting_sessions
+from engram.models.sessions.stored_turns import StoredTurn, waiting_sessions
 from engram.models.work.spend import spending
 from engram.models.work.work import is_paused, paused_scopes
 from engram.settings import Settings
@@ -325,8 +325,7 @@ def _kept_locally(store: Reader, turns: Sequence[StoredTurn]) -> list[Memory]:
     for turn in turns:
         for memory in memories_of_turns(store, [turn.id]):
             evidence = evidence_of(store, memory.id)
-            is_local = memory.source == Source.AUTO and memory.extractor.startswith(LOCAL_PREFIX)
-            if is_local and memory.is_current and not memory.suspect and evidence[0].turn_id == turn.id:
+            if memory.is_by_rules and memory.is_current and not memory.suspect and evidence[0].turn_id == turn.id:
                 kept.setdefault(memory.id, memory)
     return list(kept.values())
 

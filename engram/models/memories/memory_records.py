@@ -26,6 +26,8 @@ MAX_CONTENT_CHARACTERS = 4_000
 MAX_SUMMARY_CHARACTERS = 500
 
 
+#: Beginning of the names of the local extractor's versions, such as ``local-4``.
+_LOCAL_PREFIX = "local-"
 #: What people read instead of a project where a memory applies everywhere.
 EVERY_PROJECT = "every project"
 
@@ -69,7 +71,8 @@ class Memory:
     valid_from_ms: int | None = None
     valid_to_ms: int | None = None
     superseded_by: str = ""
-    extractor: str = "local"
+    #: What made it: an extractor, "manual", or the program it was imported from; "" if unknown.
+    extractor: str = ""
     created_at_ms: int = 0
     accessed_at_ms: int | None = None
     access_count: int = 0
@@ -108,8 +111,8 @@ class Memory:
 
     @property
     def is_by_rules(self) -> bool:
-        """True for a memory from the local extractor, whose name includes a version, such as ``local-2``."""
-        return self.source == Source.AUTO and self.extractor.startswith("local-")
+        """True for a memory from any version of the local extractor; ``IS_BY_RULES`` is the same as SQL."""
+        return self.source == Source.AUTO and is_local_extractor(self.extractor)
 
     @property
     def told_by(self) -> str:
@@ -141,6 +144,11 @@ class Evidence:
 def new_memory_id() -> str:
     """Return a new id: ``ep_`` and 12 hex digits."""
     return f"ep_{secrets.token_hex(6)}"
+
+
+def is_local_extractor(name: str) -> bool:
+    """Return True for the name of any version of the local extractor, which works by rules."""
+    return name.startswith(_LOCAL_PREFIX)
 
 
 def is_memory_id(text: str) -> bool:
@@ -209,6 +217,8 @@ MEMORIES = RecordReader(
 )
 _EVIDENCE = RecordReader(Evidence, tables.Evidence, readers={"uuid": unpack_uuid}, left_out=("episode_ref", "seq"))
 IS_GLOBAL = tables.Memory.scope == Scope.GLOBAL.value
+IS_AUTO = tables.Memory.source == Source.AUTO.value
+IS_BY_RULES = IS_AUTO & tables.Memory.extractor.startswith(_LOCAL_PREFIX)
 
 
 def query_memories() -> ModelSelect[Any]:

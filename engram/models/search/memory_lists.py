@@ -16,6 +16,7 @@ from engram.models import tables
 from engram.models.engine.statement import Statement, is_same
 from engram.models.engine.transaction import Reader, Value, asks_records
 from engram.models.memories.memory_records import (
+    IS_BY_RULES,
     IS_GLOBAL,
     MEMORIES,
     Memory,
@@ -133,11 +134,11 @@ def current_summaries(store: Reader, after: int = 0, limit: int = -1) -> list[tu
     return [(row.id, row.project_id, row.summary) for row in store.fetch(query)]
 
 
-def current_states_of(store: Reader, extractors: str) -> list[Memory]:
-    """Return the current memories of the kind ``state`` from extractors with a prefix, oldest first."""
+def current_states_by_rules(store: Reader) -> list[Memory]:
+    """Return the current memories of the kind ``state`` from the local extractor, oldest first."""
     memory = tables.Memory
-    is_made = (memory.source == Source.AUTO) & memory.extractor.startswith(extractors)
-    return select_memories(store, IS_CURRENT & (memory.kind == Kind.STATE) & is_made, memory.created_at_ms, memory.id)
+    condition = IS_CURRENT & (memory.kind == Kind.STATE) & IS_BY_RULES
+    return select_memories(store, condition, memory.created_at_ms, memory.id)
 
 
 def suspect_memories(store: Reader) -> list[Memory]:

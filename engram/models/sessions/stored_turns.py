@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import peewee
 from peewee import EXCLUDED, JOIN, ColumnBase, ModelSelect, Query, fn
 
-from engram.enums import Source
 from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.statement import (
@@ -29,7 +28,7 @@ from engram.models.engine.statement import (
 )
 from engram.models.engine.transaction import Reader, Tx, asks_any, asks_rows, asks_values
 from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
-from engram.models.memories.memory_records import Memory
+from engram.models.memories.memory_records import IS_AUTO, IS_BY_RULES, Memory
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 #: Reason for archiving a memory from a queued prompt: the same words appeared as a line of their own.
@@ -326,8 +325,6 @@ def _known_keys(keys: Iterable[int]) -> Query:
 
 # -- Which turns a language model has read, and which sessions it may read again after the local extractor.
 
-#: Beginning of the names of local extractors.
-LOCAL_PREFIX = "local"
 #: Actions after which a memory of the local extractor is not replaced: someone decided, or others were merged into it.
 KEPT_ACTIONS = (*BY_HAND_ACTIONS, "merge", "graduate", "undo", "redo")
 #: The period from which turns count as use of a project, in milliseconds (30 days).
@@ -357,9 +354,9 @@ def note_model_reading(tx: Tx, turns: Iterable[StoredTurn], *, is_second: bool =
 
 def is_replaceable(memory: Memory, history: Sequence[Change]) -> bool:
     """Return True for a current memory of the local extractor that was not changed, judged or pinned by hand."""
-    is_local = memory.source == Source.AUTO and memory.extractor.startswith(LOCAL_PREFIX)
     is_free = not (memory.is_pinned or memory.is_lowered or memory.suspect or memory.graduated_at_ms)
-    return is_local and memory.is_current and is_free and not any(change.action in KEPT_ACTIONS for change in history)
+    is_open = memory.is_by_rules and memory.is_current and is_free
+    return is_open and not any(change.action in KEPT_ACTIONS for change in history)
 
 
 def waiting_sessions(store: Reader) -> list[str]:
@@ -405,12 +402,11 @@ def _waiting() -> Query:
     memory, turn, session, reading = tables.Memory, tables.Turn, tables.Session, tables.ModelReading
     evidence, said = tables.Evidence, tables.TextBlock
     columns = [session.id, session.session_id, session.project.alias("project_id"), session.last_at_ms]
-    by_model = (memory.source == Source.AUTO) & ~memory.extractor.startswith(LOCAL_PREFIX)
     # Turns that a model read before readings were recorded.
     was_read = (
         evidence.select(1)
         .join(memory, on=memory.id == evidence.memory)
-        .where((evidence.turn_id == turn.id) & (evidence.seq == 0) & by_model)
+        .where((evidence.turn_id == turn.id) & (evidence.seq == 0) & IS_AUTO & ~IS_BY_RULES)
     )
     query = (
         session.select(*columns)

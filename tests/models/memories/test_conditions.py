@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from engram.enums import Scope, Source, Status
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
-from engram.models.memories.memory_records import Memory
+from engram.models.memories.memory_records import IS_BY_RULES, Memory, select_memories
 
 
 def matching(store: Store, condition: str) -> set[str]:
@@ -31,3 +32,27 @@ def test_a_condition_holds_for_its_value_alone(
         keep(member.value, **{field: member})
 
     assert matching(store, condition) == {value.value}
+
+
+def test_what_rules_made_has_one_answer_in_python_and_in_sql(store: Store, keep: Callable[..., Memory]) -> None:
+    names = [
+        "local-1",
+        "local-2",
+        "local-3",
+        "local-4",
+        "local-12",
+        "local",
+        "localai",
+        "claude-1",
+        "openai-1",
+        "manual",
+        "",
+    ]
+    made = [keep(f"{source} {name}", source=source, extractor=name) for name in names for source in Source]
+
+    in_sql = {memory.id for memory in select_memories(store, IS_BY_RULES)}
+
+    assert in_sql == {memory.id for memory in made if memory.is_by_rules}
+    assert {memory.extractor for memory in made if memory.is_by_rules} == set(names[:5])
+    assert {memory.source for memory in made if memory.is_by_rules} == {Source.AUTO}
+    assert LocalExtractor.name in names[:5]
