@@ -32,9 +32,10 @@ from engram.consolidation.tidying_steps import (
 from engram.embedding.embedder import DUPLICATE_COSINE, Embedder, duplicate_cosine
 from engram.enums import Actor, Status
 from engram.extraction.local.local_extractor import LEAD
+from engram.memories.save import note_rivals
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.forget_memories import finish_wipe
-from engram.models.memories import memory_history, watermarks
+from engram.models.memories import memory_history, memory_records, watermarks
 from engram.models.memories.branches import branches_of_memories
 from engram.models.memories.judgements import is_kept_by_hand
 from engram.models.memories.memory_history import history_of
@@ -52,6 +53,7 @@ from engram.models.work.work import last_run_ms, release_lease, take_lease
 from engram.search.searcher import Searcher
 from engram.search.vectors.loaded_vectors import embed_memories
 from engram.settings import Settings
+from engram.text.replacements import names_a_rival
 
 if TYPE_CHECKING:
     from engram.extraction.model.reconcile import Reconciler
@@ -174,6 +176,7 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
         ("duplicates", lambda: archive_exact_duplicates(context)),
         ("merge", lambda: merge_near_duplicates(context)),
         ("supersede", lambda: supersede_pairs(context, context.pairs(NAMED_COSINE))),
+        ("rivals", lambda: note_all_rivals(context)),
         ("reconcile", lambda: reconcile(context)),
         ("confirm", lambda: confirm_recent(context, since_ms)),
         ("branches", lambda: confirm_merged(context)),
@@ -185,6 +188,16 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
         ("distill", lambda: distill_again(context)),
         ("digest", lambda: write_digests(context, since_ms)),
     ]
+
+
+def note_all_rivals(context: Context) -> None:
+    """Record the contradictions between rules that name rivals, such as npm and pnpm, of which at least one is new."""
+    for memory in () if context.is_dry else context.current_memories():
+        context.check_time()
+        is_new = context.changed is None or memory.id in context.changed
+        if is_new and names_a_rival(memory.summary):
+            with context.store.transaction() as tx:
+                context.lines += note_rivals(tx, memory, actor=Actor.TIDYING)
 
 
 def _report(context: Context) -> dict[str, object]:
@@ -287,6 +300,9 @@ def join_waiting(store: Store, settings: Settings, searcher: Searcher, embedder:
         similar = searcher.similar_memories([memory.id], NAMED_COSINE)
         pairs = sorted((p for p in similar if p[1] not in hidden), key=lambda pair: (-round(pair[2], 4), pair[1]))
         changes = join_pairs(store, settings, pairs, duplicate_cosine=duplicate_cosine(embedder))
+        with store.transaction() as tx:
+            now = memory_records.find_memory(tx, memory.episode_id)
+            lines += [] if now is None else note_rivals(tx, now, actor=Actor.TIDYING)
         if changes:
             if embedder is not None:
                 embed_memories(store, embedder)

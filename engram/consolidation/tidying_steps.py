@@ -28,6 +28,7 @@ from engram.system.clock import DAY_MS
 from engram.system.failpoint import reach
 from engram.system.lazy_regex import lazy_regex
 from engram.text import subject
+from engram.text.replacements import rivals_in
 from engram.text.shell import is_test_command, part_with_known_status
 from engram.text.subject import agrees
 from engram.text.titles import MAX_QUESTIONS
@@ -113,6 +114,8 @@ MAX_SIMPLE_WORDS = 22
 #: How much higher their cosine must be.
 LONG_EXTRA_COSINE = 0.2
 
+#: The reason that two memories differ in a value, although neither says that the other one is over.
+OTHER_VALUE = "gives another value"
 #: Wordings that announce a change.
 _CHANGED = lazy_regex(
     r"\b(?:from now on|now\b|any ?more|no longer|chang(?:ed?|ing) (?:our|my|the) mind|back to|after all|going forward|"
@@ -148,7 +151,7 @@ def why_outdated(newer: Memory, older: Memory, cosine: float) -> str:
         if subject.is_denied(newer.summary, older.summary) and subject.says_opposite(newer.summary, older.summary):
             return "says the opposite"
         if subject.gives_another_value(newer.summary, older.summary):
-            return "gives another value"
+            return OTHER_VALUE
     return ""
 
 
@@ -195,7 +198,8 @@ def supersede_pairs(context: Context, pairs: Iterable[tuple[int, int, float]]) -
         older, newer = sorted((first, second), key=lambda e: (e.holds_from_ms, e.id))
         is_spared = older.id in gone or context.is_undone("supersede", older)
         reason = "" if is_spared else _reason(older, newer, cosine)
-        ending = judgements.ending_of(older, newer, Actor.TIDYING) if reason else Ending.STAYS
+        is_inferred = reason == OTHER_VALUE and rivals_in(newer.summary, older.summary) is not None
+        ending = ending_of(older, newer, Actor.TIDYING, is_inferred=is_inferred) if reason else Ending.STAYS
         if ending is Ending.CONTRADICTION:
             if context.is_dry or _note_contradiction(context, older, newer, reason):
                 context.add_line(f"contradiction between {older.episode_id} and {newer.episode_id} ({reason})")

@@ -16,6 +16,7 @@ from engram.models.memories import memory_changes, memory_records, watermarks
 from engram.models.memories.judgements import (
     Ending,
     ending_of,
+    is_kept_by_hand,
     judgement_of,
     note_contradiction,
     standing_judgements,
@@ -24,8 +25,10 @@ from engram.models.memories.memory_history import TAKE_BACK, add_run, close_run,
 from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
 from engram.models.memories.memory_undo import restart_ageing
 from engram.models.memories.tombstones import is_text_forgotten
+from engram.models.search.memory_lists import current_memories
 from engram.models.sessions.passage_rows import is_quotation_id
 from engram.models.sessions.sessions import find_session, session_ids_beginning_with
+from engram.text.replacements import names_a_rival, rivals_in
 from engram.text.titles import clean_questions
 from engram.text.words import UNSPACED_LETTERS, has_words
 from engram.trust.suspicion import why_any_suspect
@@ -117,7 +120,8 @@ def save_memory(
         if old is None and (kept := _kept_alike(tx, made)) is not None:
             return kept
         if old is None:
-            memory_changes.add_memory(tx, made, _said_in(tx, made), actor=actor, action="save")
+            made = memory_changes.add_memory(tx, made, _said_in(tx, made), actor=actor, action="save")
+            note_rivals(tx, made, actor=Actor.TIDYING)
         elif not made.suspect and not memory_records.may_stand_for(made, old):
             raise BadRequest(
                 f"{old.episode_id} is visible where the new memory would not be: save it with scope global, or without "
@@ -378,6 +382,37 @@ def first_sentence(text: str) -> str:
     cut = first[:MAX_SENTENCE_CHARACTERS]
     stop = max(cut.rfind(". "), cut.rfind("; "))
     return cut[: stop + 1] if stop > MAX_SENTENCE_CHARACTERS // 3 else cut.rsplit(" ", 1)[0] + "…"
+
+
+# -- Rules that name rivals, such as npm and pnpm: the user decides between them.
+
+
+def note_rivals(tx: Tx, memory: Memory, *, actor: Actor) -> list[str]:
+    """Record a contradiction of a rule with each rule of the same place that names a rival; return a line about each.
+
+    This applies to the user's rules and to what was pinned or saved by hand. Neither ends, because nobody said so.
+    """
+    if not _may_rival(memory):
+        return []
+    lines = []
+    for other in current_memories(tx, memory.project_id):
+        is_beside = (other.project_id, other.scope) == (memory.project_id, memory.scope)
+        if not is_beside or other.id == memory.id or not _may_rival(other):
+            continue
+        older, newer = sorted((memory, other), key=lambda e: (e.holds_from_ms, e.id))
+        rivals = rivals_in(newer.summary, older.summary)
+        if rivals is None or ending_of(older, newer, actor, is_inferred=True) is not Ending.CONTRADICTION:
+            continue
+        reason = f"{rivals[0]} and {rivals[1]} are used for the same"
+        if note_contradiction(tx, older.episode_id, newer.episode_id, reason):
+            lines.append(f"contradiction between {older.episode_id} and {newer.episode_id} ({reason})")
+    return lines
+
+
+def _may_rival(memory: Memory) -> bool:
+    is_rule = memory.is_users_rule or is_kept_by_hand(memory)
+    is_believed = memory.is_current and not memory.is_lowered and not memory.suspect
+    return is_rule and is_believed and names_a_rival(memory.summary)
 
 
 # -- Restore a memory from the archive.

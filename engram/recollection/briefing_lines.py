@@ -249,15 +249,17 @@ def ids_in_briefing(briefing: str) -> list[str]:
     return _TITLE.findall(briefing)
 
 
-def title_line(memory: Memory, text: str, branch: str = "") -> str:
+def title_line(memory: Memory, text: str, branch: str = "", against: str = "") -> str:
     """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``; it names the owner if that is somebody else.
 
     Args:
         branch: the memory's unmerged branch, if the session is on another one.
+        against: the id of a memory that contradicts it, if the user has not decided between the two; "" for none.
     """
+    disputed = f", contradicts {against}, undecided" if against else ""
     stale = ", may no longer hold" if memory.stale_reason else ""
     whose = f", {shown_text(memory.told_by, MAX_BRANCH_CHARACTERS)}" if memory.told_by else ""
-    head = f"[{memory.episode_id}] {day_of(memory.created_at_ms)}{whose}{stale}{branch_note(branch)}"
+    head = f"[{memory.episode_id}] {day_of(memory.created_at_ms)}{whose}{stale}{disputed}{branch_note(branch)}"
     return f"- {head}: {shown_text(text, MAX_BITE_CHARACTERS)}"
 
 

@@ -12,6 +12,7 @@ from engram.enums import Importance
 from engram.models.engine.meta import get_meta
 from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.branches import open_branches
+from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_records import MEMORY_ID, Memory
 from engram.models.projects.notes import is_seen_by
 from engram.models.projects.projects import NO_PROJECT, project_by_id
@@ -111,12 +112,13 @@ def build_briefing(
     ill = broken_line(list_stages(store), store.now_ms()) or dead_line(store, settings)
     lines.add(*(with_flags(line, settings.places) for line in ill))
     said = SaidWords()
+    against = undecided(store)
     pinned = pinned_memories(store, seen)
     latest = latest_memories(store, project_id=seen, limit=MAX_BRIEFING_CANDIDATES)
     without = in_context()
     for memory in pinned:
         if is_in_force(memory) and memory.episode_id not in without:
-            lines.add(title_line(memory, text_of(memory)))
+            lines.add(title_line(memory, text_of(memory), against=against.get(memory.episode_id, "")))
             said.add(memory.summary)
     threads = [] if where is None else [memory for memory in where.threads if memory.episode_id not in without]
     branch_lines = [] if where is None else where_lines(where, threads)
@@ -128,6 +130,7 @@ def build_briefing(
         seen,
         latest,
         said,
+        against,
         branch="" if where is None else where.branch,
         is_start=is_start,
         but_session=but_session,
@@ -169,6 +172,7 @@ def _lines_by_section(
     project_id: int,
     latest: Sequence[Memory],
     said: SaidWords,
+    against: Mapping[str, str],
     *,
     branch: str,
     is_start: bool,
@@ -199,13 +203,22 @@ def _lines_by_section(
         if not is_confirmed(store, memory):
             unconfirmed.append(memory)
         elif said.add(text):
-            lines[section].append(title_line(memory, text, elsewhere.get(memory.id, "")))
+            contrary = against.get(memory.episode_id, "")
+            lines[section].append(title_line(memory, text, elsewhere.get(memory.id, ""), contrary))
     others = lines[Section.UNCONFIRMED]
     for memory in unconfirmed:
         text = text_of(memory)
         if len(others) < MAX_SECTION_LINES and may_fill_room(store, memory) and said.add(text):
             others.append(title_line(memory, text, elsewhere.get(memory.id, "")))
     return lines
+
+
+def undecided(store: Reader) -> dict[str, str]:
+    """Return id → id of the latest memory that contradicts it, for each memory that awaits the user's decision."""
+    against: dict[str, str] = {}
+    for pair in open_contradictions(store):
+        against |= {pair.older_id: pair.newer_id, pair.newer_id: pair.older_id}
+    return against
 
 
 def _is_worth_a_start(memory: Memory, since_ms: int, now_ms: int) -> bool:

@@ -1,13 +1,14 @@
 """Recognise what the user says has taken the place of something, or no longer applies: "we moved from npm to pnpm".
 
 Such a sentence ends the rules to use the old thing. If it names only the new one ("switch everything to pnpm"), the old
-one is any of its rivals. Pure functions. Callers limit the length of a sentence, because
-some of the patterns take more than linear time.
+one is any of its rivals. Two rules that name rivals can't both be followed, which does not end either of them. Pure
+functions. Callers limit the length of a sentence, because some of the patterns take more than linear time.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from engram.system.lazy_regex import any_case
@@ -28,32 +29,38 @@ class Replacement(NamedTuple):
     is_told: bool = True
 
 
-#: Tools and habits of which a project uses one, so that another one takes its place. Databases are not among them: one
-#: may be for production, and another for tests.
-_RIVALS = tuple(
-    frozenset(group.split())
-    for group in (
-        "npm pnpm yarn bun",
-        "pip poetry uv pipenv pdm conda",
-        "flake8 pylint ruff",
-        "black yapf autopep8",
-        "eslint tslint biome",
-        "prettier biome",
-        "jest vitest mocha jasmine",
-        "pytest unittest nose",
-        "cypress playwright selenium puppeteer",
-        "webpack vite rollup parcel",
-        "prisma drizzle typeorm sequelize knex",
-        "redux zustand mobx",
-        "moment dayjs date-fns luxon",
-        "requests httpx aiohttp",
-        "axios ky superagent",
-        "jenkins travis circleci",
-        "maven gradle",
-        "docker podman",
-        "javascript typescript",
-        "tabs spaces",
-    )
+#: Tools and habits of which a project uses one, so that another one takes its place, and words for what they are
+#: for. Databases are not among them: one may be for production, and another for tests.
+_KINDS = (
+    ("npm pnpm yarn bun", "package packages manager managers dependency dependencies install installs installing node"),
+    ("pip poetry uv pipenv pdm conda", "package packages manager dependency dependencies install installing python"),
+    ("flake8 pylint ruff", "lint linting linter python"),
+    ("black yapf autopep8", "format formats formatting formatter python"),
+    ("eslint tslint biome", "lint linting linter"),
+    ("prettier biome", "format formats formatting formatter"),
+    ("jest vitest mocha jasmine", "test tests testing unit runner framework suite"),
+    ("pytest unittest nose", "test tests testing unit runner framework suite python"),
+    ("cypress playwright selenium puppeteer", "e2e end-to-end browser test tests testing framework"),
+    ("webpack vite rollup parcel", "bundle bundles bundling bundler build builds building"),
+    ("prisma drizzle typeorm sequelize knex", "orm database db"),
+    ("redux zustand mobx", "state management store"),
+    ("moment dayjs date-fns luxon", "date dates time times"),
+    ("requests httpx aiohttp", "http request calls client python"),
+    ("axios ky superagent", "http request requests calls client"),
+    ("jenkins travis circleci", "ci pipeline pipelines"),
+    ("maven gradle", "build builds building"),
+    ("docker podman", "container containers"),
+    ("javascript typescript", "language code file files"),
+    ("tabs spaces", "indent indents indenting indentation"),
+)
+_RIVALS = tuple(frozenset(names.split()) for names, _ in _KINDS)
+#: Words that do not limit a rule to a part of the work.
+_UNLIMITED = frozenset(
+    "always use uses used using only just please everywhere everything here all every whole project projects repo "
+    "repos repository code codebase team default standard choice tool moved switched migrated prefer stick go run "
+    "instead rather now today rule remember note never wir verwenden benutzen nutzen nehmen verwende benutze nutze "
+    "immer bitte toujours utilise utilisez utilisons usa usamos siempre sempre usiamo usate gebruik gebruiken altijd "
+    "zawsze używaj używamy мы всегда используем используй".split()
 )
 
 
@@ -154,10 +161,11 @@ _ALL = (
     r"(?:everything|it all|all of (?:it|this)|(?:the (?:whole |entire )?|this (?:whole )?|our )"
     r"(?:project|repo\w*|code ?base))"
 )
-#: An order to change the whole project over to something. What it used before is not named.
+#: The whole project was or shall be changed over to something. What it used before is not named.
 _SWITCHES = tuple(
     any_case(rf"{_BEGINS}{one}")
     for one in (
+        rf"we(?:['’]ve| have)? {_JUST}(?:moved|switched|migrated)(?: over)? to {_NEW}{_ENDS}",
         rf"(?:please |let['’]s ){{0,2}}(?:switch|move|migrate|convert|port|change) {_ALL}(?: over)? to {_NEW}"
         rf"(?: please)?{_ENDS}",
         rf"(?:bitte )?stell\w{{0,2}} (?:bitte )?(?:alles|das (?:ganze )?(?:projekt|repo)) auf {_NEW} um{_ENDS}",
@@ -302,6 +310,55 @@ def is_used_in(rule: str, name: str, *, for_everything: bool = False) -> bool:
     if not named or not _USES.search(favoured) or not _GOES_ON.match(named["rest"]):
         return False
     return not (for_everything and _IN_PART.search(named["rest"]))
+
+
+def rivals_in(newer: str, older: str) -> tuple[str, str] | None:
+    """Return what a rule says to use, and what an older one says to use in its place; None if both can be followed.
+
+    They can if one of them is limited to something that the other one doesn't mention.
+    """
+    for names, purposes in _KINDS:
+        new, old = _used_of(names, newer), _used_of(names, older)
+        if new and old and not set(new) & set(old):
+            passed = {*names.split(), *purposes.split()} | _UNLIMITED
+            if _limits_of(newer, new, passed) == _limits_of(older, old, passed):
+                return new[0], old[0]
+    return None
+
+
+def names_a_rival(rule: str) -> bool:
+    """Return True if a rule names anything that has rivals. This is quick, and decides whether to compare the rule."""
+    return bool(_RIVAL_NAMES & {word.rstrip(".,;:!").lower() for word in rule.split()})
+
+
+_RIVAL_NAMES = frozenset[str]().union(*_RIVALS)
+#: The end of the clause with a name, and what limits a rule after that.
+_CLAUSE_END = any_case(r"[,;:(–—]|[.!](?:\s|$)| (?:because|since|so that|weil|damit|parce que|porque|perché) ")
+_LIMITING = any_case(
+    r"\b(?:only|but|except|unless|if|when|for|in|on|nur|außer|für|im|bei|seulement|sauf|pour|dans|solo)\b"
+)
+
+
+def _used_of(names: str, rule: str) -> list[str]:
+    """Return which of some things a rule says to use."""
+    if not any(name in rule.lower() for name in names.split()):
+        return []
+    replaced = replacement_in(rule)
+    taken = replaced.new if replaced else frozenset[str]()
+    # A clause may say what to use after another one has said what not to use.
+    parts = (rule, *_CLAUSE_END.split(rule))
+    return [name for name in names.split() if taken == _words(name) or any(is_used_in(part, name) for part in parts)]
+
+
+def _limits_of(rule: str, used: Sequence[str], passed: Collection[str]) -> frozenset[str]:
+    """Return the words that limit a rule to a part of the work."""
+    if replacement_in(rule):
+        return frozenset()  # Such a sentence says nothing else.
+    start = rule.lower().index(used[0])
+    end = _CLAUSE_END.search(rule, start)
+    said, rest = (rule[: end.start()], rule[end.end() :]) if end else (rule, "")
+    limited = f"{said} {rest}" if _LIMITING.search(rest) else said
+    return prefixes(content_words(limited) - frozenset(passed))
 
 
 def ended_in(sentence: str) -> frozenset[str]:

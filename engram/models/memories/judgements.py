@@ -45,7 +45,13 @@ class Ending(Enum):
 
 
 def ending_of(
-    older: Memory, newer: Memory | None, actor: Actor, *, is_users_word: bool | None = None, is_same_text: bool = False
+    older: Memory,
+    newer: Memory | None,
+    actor: Actor,
+    *,
+    is_users_word: bool | None = None,
+    is_same_text: bool = False,
+    is_inferred: bool = False,
 ) -> Ending:
     """Decide whether a memory may end. Every module that ends memories calls this pure function.
 
@@ -60,6 +66,8 @@ def ending_of(
         is_users_word: whether the user's own words say that it ends; None to infer that from the voice of the newer
             memory.
         is_same_text: both memories have the same text, so the older one may end unless it has more authority.
+        is_inferred: nobody said that the older one is over; it only can't be followed together with the newer one, so
+            the user decides.
     """
     if actor is Actor.USER:
         return Ending.ENDS
@@ -74,6 +82,8 @@ def ending_of(
             return Ending.STAYS if older.is_pinned or has_less else Ending.ENDS
         if is_users_word is None:
             is_users_word = newer.voice in USERS_VOICES
+    if is_inferred:
+        return Ending.CONTRADICTION
     is_agents = actor is Actor.AGENT and older.voice == Voice.AGENT and not older.is_pinned
     if is_kept_by_hand(older) and not is_agents:
         return Ending.CONTRADICTION
