@@ -482,7 +482,7 @@ def review() -> None:
     """List what needs your decision, or decide: memories that contradict each other or look like orders.
 
     Only you can replace what you pinned, saved, said or chose. If a later memory or a correction by Claude disagrees
-    with it, both stay valid until you decide here; what you say or choose later replaces what you said before. Also
+    with it, or two of your rules name rivals ("use npm", "use pnpm"), both stay valid until you decide here. Also
     listed are memories that your own files (CLAUDE.md, rules, auto memory) contradict, and suspect memories, which
     look like an order to Claude.
 
