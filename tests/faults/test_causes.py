@@ -126,7 +126,7 @@ with open_memory(home.root / "memory.db", driver="cysqlite", is_made=False) as s
     with store.transaction() as tx:
         for number in range(300):
             tx.run("INSERT INTO meta (key, value) VALUES (?, ?)", (f"k{number}", "x" * 5000))
-    [memory_id] = [row[0] for row in store.rows("SELECT episode_id FROM episode")]
+    memory_id = store.value("SELECT episode_id FROM episode")
     make_backup(store, home.backups)
     store.checkpoint("TRUNCATE")
 disk = os.statvfs(home.root)
