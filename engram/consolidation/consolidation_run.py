@@ -32,7 +32,7 @@ from engram.consolidation.tidying_steps import (
 from engram.embedding.embedder import DUPLICATE_COSINE, Embedder, duplicate_cosine
 from engram.enums import Actor, Status
 from engram.extraction.local.local_extractor import LEAD
-from engram.memories.save import note_rivals
+from engram.memories.save import may_rival, note_rival, note_rivals, rivals_of
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.forget_memories import finish_wipe
 from engram.models.memories import memory_history, memory_records, watermarks
@@ -53,7 +53,6 @@ from engram.models.work.work import last_run_ms, release_lease, take_lease
 from engram.search.searcher import Searcher
 from engram.search.vectors.loaded_vectors import embed_memories
 from engram.settings import Settings
-from engram.text.replacements import names_a_rival
 
 if TYPE_CHECKING:
     from engram.extraction.model.reconcile import Reconciler
@@ -192,12 +191,20 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
 
 def note_all_rivals(context: Context) -> None:
     """Record the contradictions between rules that name rivals, such as npm and pnpm, of which at least one is new."""
-    for memory in () if context.is_dry else context.current_memories():
+    rules: dict[object, list[Memory]] = {}
+    for memory in filter(may_rival, context.current_memories()):
+        rules.setdefault((memory.project_id, memory.scope), []).append(memory)
+    for memory in [memory for group in rules.values() for memory in group]:
         context.check_time()
-        is_new = context.changed is None or memory.id in context.changed
-        if is_new and names_a_rival(memory.summary):
+        if context.changed is not None and memory.id not in context.changed:
+            continue
+        found = list(rivals_of(memory, rules[memory.project_id, memory.scope], Actor.TIDYING))
+        if found and context.is_dry:
+            lines = [note_rival(context.store, *pair) for pair in found]
+            context.lines += [line for line in lines if line and line not in context.lines]
+        elif found:
             with context.store.transaction() as tx:
-                context.lines += note_rivals(tx, memory, actor=Actor.TIDYING)
+                context.lines += filter(None, [note_rival(tx, *pair) for pair in found])
 
 
 def _report(context: Context) -> dict[str, object]:

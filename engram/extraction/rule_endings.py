@@ -13,7 +13,7 @@ from engram.extraction import rule_words as words
 from engram.extraction.user_rules import is_for_all_projects, sentences_in
 from engram.system.cached import cached_by_text
 from engram.text import withdrawals
-from engram.text.replacements import Replacement, ended_in, is_used_in, replacement_in
+from engram.text.replacements import Replacement, ended_in, is_used_in, replacement_in, says_to_return
 from engram.text.withdrawals import subject_words, withdrawn_subjects
 from engram.text.words import content_words, coverage_stem, prefixes
 from engram.trust.voice import unmarked
@@ -96,11 +96,14 @@ def takings_back(typed: str, *, following: str = "") -> Sequence[TakingBack]:
     found: list[TakingBack] = []
     after = next(sentences_in(unmarked(following)), ("", None))[0]
     is_undone = withdrawals.takes_back(after) or bool(withdrawals.OBJECTS.match(after))
-    for sentence, _ in sentences_in(unmarked(typed)):
+    others = [sentence for sentence, _ in sentences_in(unmarked(typed))]
+    for sentence in others:
         is_rule_over = bool(withdrawals.RULE_OVER.search(sentence))
         if subjects := withdrawn_subjects(sentence):
             found += [TakingBack(sentence, about) for about in subjects]
-        elif replaced := None if is_undone else replacement_in(sentence):
+        elif (replaced := None if is_undone else replacement_in(sentence)) and not any(
+            says_to_return(other, replaced) for other in others if other != sentence
+        ):
             least = 1.0 if len(replaced.names) == 1 else 0.0
             found.append(TakingBack(sentence, replaced.old, least, of_prohibitions=False, replaced=replaced))
         elif about := ended_in(sentence):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Source, Status, Voice
@@ -17,6 +17,7 @@ from engram.models.memories.judgements import (
     Ending,
     ending_of,
     is_kept_by_hand,
+    is_noted,
     judgement_of,
     note_contradiction,
     standing_judgements,
@@ -392,27 +393,39 @@ def note_rivals(tx: Tx, memory: Memory, *, actor: Actor) -> list[str]:
 
     This applies to the user's rules and to what was pinned or saved by hand. Neither ends, because nobody said so.
     """
-    if not _may_rival(memory):
+    if not may_rival(memory):
         return []
-    lines = []
-    for other in current_memories(tx, memory.project_id):
-        is_beside = (other.project_id, other.scope) == (memory.project_id, memory.scope)
-        if not is_beside or other.id == memory.id or not _may_rival(other):
-            continue
-        older, newer = sorted((memory, other), key=lambda e: (e.holds_from_ms, e.id))
-        rivals = rivals_in(newer.summary, older.summary)
-        if rivals is None or ending_of(older, newer, actor, is_inferred=True) is not Ending.CONTRADICTION:
-            continue
-        reason = f"{rivals[0]} and {rivals[1]} are used for the same"
-        if note_contradiction(tx, older.episode_id, newer.episode_id, reason):
-            lines.append(f"contradiction between {older.episode_id} and {newer.episode_id} ({reason})")
-    return lines
+    others = [other for other in current_memories(tx, memory.project_id) if may_rival(other)]
+    return [line for pair in rivals_of(memory, others, actor) if (line := note_rival(tx, *pair))]
 
 
-def _may_rival(memory: Memory) -> bool:
+def may_rival(memory: Memory) -> bool:
+    """Return True for a rule that is believed and names anything that has rivals."""
     is_rule = memory.is_users_rule or is_kept_by_hand(memory)
     is_believed = memory.is_current and not memory.is_lowered and not memory.suspect
     return is_rule and is_believed and names_a_rival(memory.summary)
+
+
+def rivals_of(memory: Memory, others: Iterable[Memory], actor: Actor) -> Iterator[tuple[Memory, Memory, str]]:
+    """Yield the older rule, the newer one and why both can't be followed, for each other rule of the same place.
+
+    Args:
+        others: rules for which ``may_rival`` is true.
+    """
+    for other in others:
+        if (other.project_id, other.scope) != (memory.project_id, memory.scope) or other.id == memory.id:
+            continue
+        older, newer = sorted((memory, other), key=lambda e: (e.holds_from_ms, e.id))
+        rivals = rivals_in(newer.summary, older.summary)
+        if rivals and ending_of(older, newer, actor, is_inferred=True) is Ending.CONTRADICTION:
+            yield older, newer, f"{rivals[0]} and {rivals[1]} are used for the same"
+
+
+def note_rival(store: Reader, older: Memory, newer: Memory, reason: str) -> str:
+    """Record a contradiction in a transaction, and only look for it outside one; return a line if it is a new one."""
+    ids = (older.episode_id, newer.episode_id)
+    is_new = note_contradiction(store, *ids, reason) if isinstance(store, Tx) else not is_noted(store, ids)
+    return f"contradiction between {ids[0]} and {ids[1]} ({reason})" if is_new else ""
 
 
 # -- Restore a memory from the archive.

@@ -11,9 +11,10 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import any_case
 from engram.text.withdrawals import subject_words
-from engram.text.words import content_words, prefixes
+from engram.text.words import UNSPACED_LETTERS, content_words, prefixes
 
 
 class Replacement(NamedTuple):
@@ -57,7 +58,7 @@ _RIVALS = tuple(frozenset(names.split()) for names, _ in _KINDS)
 #: Words that do not limit a rule to a part of the work.
 _UNLIMITED = frozenset(
     "always use uses used using only just please everywhere everything here all every whole project projects repo "
-    "repos repository code codebase team default standard choice tool moved switched migrated prefer stick go run "
+    "repos repository code codebase team default standard choice tool moved switched migrated prefer stick run "
     "instead rather now today rule remember note never wir verwenden benutzen nutzen nehmen verwende benutze nutze "
     "immer bitte toujours utilise utilisez utilisons usa usamos siempre sempre usiamo usate gebruik gebruiken altijd "
     "zawsze używaj używamy мы всегда используем используй".split()
@@ -294,6 +295,8 @@ def replacement_in(sentence: str) -> Replacement | None:
     is_partly = bool(named.get("part") or named.get("of"))  # "Stop using npm for this one"
     if not names or is_partly or (named.get("order") and not is_lasting):
         return None
+    if not name and mentions_any(sentence[match.end("new") :], names):
+        return None  # "We moved to pnpm, so use npm for the docs": this says both.
     return Replacement(tuple(sorted(names)), _words(" ".join(names)), new, is_lasting, is_told=bool(name))
 
 
@@ -309,7 +312,26 @@ def is_used_in(rule: str, name: str, *, for_everything: bool = False) -> bool:
     named = re.search(rf"(?<!{_LETTER}){re.escape(name)}(?:\.js\b|(?!{_LETTER}))(?P<rest>.*)", favoured, re.IGNORECASE)
     if not named or not _USES.search(favoured) or not _GOES_ON.match(named["rest"]):
         return False
-    return not (for_everything and _IN_PART.search(named["rest"]))
+    if not for_everything:
+        return True
+    # The words of a script without spaces can't be told apart.
+    is_limited = not re.search(f"[{UNSPACED_LETTERS}]", rule) and _limits_of(rule, name, _passed_for(name))
+    return not (is_limited or _IN_PART.search(named["rest"]))
+
+
+def says_to_return(sentence: str, replaced: Replacement) -> bool:
+    """Return True if a sentence near the one about a replacement says that it was undone, or will be."""
+    return bool(_UNSETTLED.search(sentence)) and mentions_any(sentence, replaced.names)
+
+
+def mentions_any(text: str, names: Collection[str]) -> bool:
+    return any(re.search(rf"(?<!{_LETTER}){re.escape(name)}(?!{_LETTER})", text, re.IGNORECASE) for name in names)
+
+
+def _passed_for(name: str) -> Collection[str]:
+    """Return the words that do not limit a rule to use a thing."""
+    words = " ".join(f"{names} {purposes}" for names, purposes in _KINDS if name.lower() in names.split())
+    return {*words.split(), *_UNLIMITED}
 
 
 def rivals_in(newer: str, older: str) -> tuple[str, str] | None:
@@ -317,13 +339,23 @@ def rivals_in(newer: str, older: str) -> tuple[str, str] | None:
 
     They can if one of them is limited to something that the other one doesn't mention.
     """
-    for names, purposes in _KINDS:
-        new, old = _used_of(names, newer), _used_of(names, older)
-        if new and old and not set(new) & set(old):
-            passed = {*names.split(), *purposes.split()} | _UNLIMITED
-            if _limits_of(newer, new, passed) == _limits_of(older, old, passed):
-                return new[0], old[0]
+    earlier = {kind: (used, limits) for kind, used, limits in _claims_of(older)}
+    for kind, used, limits in _claims_of(newer):
+        old, old_limits = earlier.get(kind, ((), None))
+        if limits == old_limits and not set(used) & set(old):
+            return used[0], old[0]
     return None
+
+
+@cached_by_text
+def _claims_of(rule: str) -> tuple[tuple[str, Sequence[str], frozenset[str]], ...]:
+    """Return what a rule says to use, by kind, and the words that limit it to a part of the work."""
+    found = []
+    for names, purposes in _KINDS:
+        if used := _used_of(names, rule):
+            passed = {*names.split(), *purposes.split()} | _UNLIMITED
+            found.append((names, used, _limits_of(rule, used[0], passed)))
+    return tuple(found)
 
 
 def names_a_rival(rule: str) -> bool:
@@ -334,6 +366,14 @@ def names_a_rival(rule: str) -> bool:
 _RIVAL_NAMES = frozenset[str]().union(*_RIVALS)
 #: The end of the clause with a name, and what limits a rule after that.
 _CLAUSE_END = any_case(r"[,;:(–—]|[.!](?:\s|$)| (?:because|since|so that|weil|damit|parce que|porque|perché) ")
+#: What a rule applies to, in a few words: "we use npm (legacy)".
+_LABEL = any_case(r"\((?!(?:not|never|no|nicht|kein\w*|pas|non|niet)\b)[^\s()]+(?: [^\s()]+){0,2}\)")
+_GO_WITH = any_case(r"\bgo with\b")
+#: Words of a rule that allows something, and demands nothing.
+_PERMITS = any_case(
+    r"\b(?:may|can|could|kann\w*|können|darf\w*|dürfen|peut|peux|peuvent|pouvez|pued\w+|può|puoi|pod[ei]\w*|mag|kan|"
+    r"może\w*|можно|можешь|может)(?!\w)"
+)
 _LIMITING = any_case(
     r"\b(?:only|but|except|unless|if|when|for|in|on|nur|außer|für|im|bei|seulement|sauf|pour|dans|solo)\b"
 )
@@ -346,19 +386,22 @@ def _used_of(names: str, rule: str) -> list[str]:
     replaced = replacement_in(rule)
     taken = replaced.new if replaced else frozenset[str]()
     # A clause may say what to use after another one has said what not to use.
-    parts = (rule, *_CLAUSE_END.split(rule))
+    parts = [part for part in (rule, *_CLAUSE_END.split(rule)) if not _PERMITS.search(part)]
     return [name for name in names.split() if taken == _words(name) or any(is_used_in(part, name) for part in parts)]
 
 
-def _limits_of(rule: str, used: Sequence[str], passed: Collection[str]) -> frozenset[str]:
-    """Return the words that limit a rule to a part of the work."""
+def _limits_of(rule: str, used: str, passed: Collection[str]) -> frozenset[str]:
+    """Return the words, letters and numbers that limit a rule to a part of the work, such as "C" and "service 2"."""
     if replacement_in(rule):
         return frozenset()  # Such a sentence says nothing else.
-    start = rule.lower().index(used[0])
+    start = rule.lower().index(used.lower())
     end = _CLAUSE_END.search(rule, start)
     said, rest = (rule[: end.start()], rule[end.end() :]) if end else (rule, "")
-    limited = f"{said} {rest}" if _LIMITING.search(rest) else said
-    return prefixes(content_words(limited) - frozenset(passed))
+    is_limiting = _LIMITING.search(rest) or (end and _LABEL.match(rule, end.start()))
+    limited = _GO_WITH.sub(" ", f"{said} {rest}" if is_limiting else said)
+    # "4 spaces" says how many, not where.
+    signs = re.findall(rf"(?<![\w'’.])([b-hj-z]|\d[\d.]*)(?![\w'’]| +{re.escape(used)}\b)", limited, re.IGNORECASE)
+    return prefixes(content_words(limited) - frozenset(passed)) | frozenset(map(str.lower, signs))
 
 
 def ended_in(sentence: str) -> frozenset[str]:

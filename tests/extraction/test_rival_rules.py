@@ -42,6 +42,7 @@ def rules(workshop: Workshop) -> list[Memory]:
         ("In this repo we always use npm.", "Always use pnpm to install packages."),
         ("wir verwenden immer npm", "wir verwenden immer pnpm"),
         ("always use npm in the frontend", "always use pnpm in the frontend"),
+        ("we use 4 spaces", "we use tabs"),
     ],
 )
 def test_the_user_decides_between_two_rules_that_name_rivals(workshop: Workshop, first: str, second: str) -> None:
@@ -62,6 +63,38 @@ def test_the_user_decides_between_two_rules_that_name_rivals(workshop: Workshop,
 
     assert [memory.is_current for memory in rules(workshop)] == [False, True]
     assert "undecided" not in build_briefing(workshop.store, workshop.settings, project_id=older.project_id)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("always use npm for publishing", "we moved to pnpm"),
+        ("always use npm for scripts", "we moved to pnpm"),
+        ("in web/ we always use npm", "we moved to pnpm"),
+        ("always use pnpm", "we switched to npm, so use pnpm"),
+        ("always use npm", "we moved to pnpm, so use npm for the docs only"),
+        ("always use npm", "We moved to pnpm. It was a mistake, we are on npm again."),
+    ],
+)
+def test_a_rule_stays_if_it_is_about_a_part_or_the_move_is_in_doubt(workshop: Workshop, rule: str, said: str) -> None:
+    say(workshop, "one", rule)
+    say(workshop, "two", said)
+
+    assert rules(workshop)[0].is_current
+
+
+def test_a_preview_names_the_contradictions_and_records_none(workshop: Workshop) -> None:
+    store = workshop.store
+    say(workshop, "one", "always use npm")
+    say(workshop, "two", "always use pnpm")
+    with store.transaction() as tx:
+        tx.run("DELETE FROM contradiction")
+
+    preview = consolidate(store, workshop.settings, is_dry=True).lines
+
+    assert open_contradictions(store) == []
+    assert preview == consolidate(store, workshop.settings, is_forced=True).lines
+    assert len(preview) == len(open_contradictions(store)) == 1
 
 
 def test_who_keeps_both_is_not_asked_again(workshop: Workshop) -> None:
@@ -140,6 +173,14 @@ def test_a_rule_ends_if_the_user_says_what_took_its_place(workshop: Workshop, sa
         ("new services use gradle", "we use maven"),
         ("use npm when publishing", "always use pnpm"),
         ("im Frontend verwenden wir npm", "wir verwenden immer pnpm"),
+        ("always use tabs in Go", "use spaces"),
+        ("use tabs in C", "use spaces in R"),
+        ("use maven in service A", "use gradle in service B"),
+        ("use npm in app 1", "use pnpm in app 2"),
+        ("In Python 2 code use unittest", "use pytest"),
+        ("use requests in Python 2.7", "use httpx"),
+        ("we use npm (legacy app)", "we use pnpm"),
+        ("you can use npm", "use pnpm"),
     ],
 )
 def test_rules_for_different_parts_of_the_work_do_not_contradict_each_other(older: str, newer: str) -> None:
