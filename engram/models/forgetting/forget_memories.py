@@ -268,6 +268,7 @@ def wipe_free_space(store: Store) -> None:
         StoreError: there is no room for it, or SQLite fails; the traces remain until the next call.
     """
     with store.transaction() as tx:
+        due = get_meta(tx, _WIPE_DUE)
         put_meta(tx, _WIPED_AT, str(tx.now_ms()))
     drop_forgotten_texts(store)
     with store.transaction() as tx:
@@ -280,7 +281,9 @@ def wipe_free_space(store: Store) -> None:
     finally:
         store.row("PRAGMA temp_store = DEFAULT")
     with store.transaction() as tx:
-        drop_meta(tx, _WIPE_DUE)
+        # What another process has deleted in the meantime leaves traces of its own.
+        if get_meta(tx, _WIPE_DUE) == due:
+            drop_meta(tx, _WIPE_DUE)
     store.checkpoint("TRUNCATE")
 
 

@@ -18,7 +18,9 @@ from engram.models.memories.judgements import note_contradiction, open_contradic
 from engram.models.memories.memory_history import add_run, find_run, history_of
 from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
 from engram.models.memories.tombstones import CutMemory, Forgotten, TombstoneKind, add_tombstones, is_memory_gone
+from engram.models.open_memory import open_store
 from engram.models.sessions.stored_turns import load_turn
+from engram.system.clock import FixedClock
 from tests.models.conversations import make_turn, store_turn
 
 Keep = Callable[..., Memory]
@@ -245,3 +247,27 @@ def test_without_room_the_wipe_stays_due_and_is_done_later(store: Store, keep: K
     size, is_there = store.path.stat().st_size, store.path.stat().st_mtime_ns
     assert forget_memories.finish_wipe(store) == ""
     assert (store.path.stat().st_size, store.path.stat().st_mtime_ns, log.stat().st_size) == (size, is_there, 0)
+
+
+def test_a_deletion_during_a_wipe_stays_due(
+    store: Store, keep: Keep, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = keep(WORD, entities=(WORD,)), keep(f"{WORD} again", entities=(WORD,))
+    delete(store, Forgotten(episode_ids=(first.episode_id,)))
+    run = store.row
+
+    def run_beside_another(sql: str) -> object:
+        done = run(sql)
+        if sql == "VACUUM":
+            clock.advance(1)
+            with open_store(store.path, clock=clock) as other:
+                delete(other, Forgotten(episode_ids=(second.episode_id,)))
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "row", run_beside_another)
+        assert forget_memories.finish_wipe(store) == ""
+
+    assert forget_memories.finish_wipe(store) == ""
+
+    assert WORD.encode() not in store.path.read_bytes()
