@@ -165,7 +165,7 @@ def test_the_doctor_names_the_log_only_if_it_holds_something(
         checks = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)["checks"]
         return next(str(check["advice"]) for check in checks if check["name"] == "stage extract")
 
-    assert "engram logs" not in advice()
+    assert "engram logs" not in advice(), [path.read_text("utf-8") for path in home.logs.glob("*")]
     home.logs.mkdir(exist_ok=True)
     (home.logs / "worker.log").write_text("2026-01-01 10:00:00,000 WARNING 1 engram it did not answer\n")
     assert "engram logs --errors" in advice()
