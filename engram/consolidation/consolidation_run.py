@@ -307,9 +307,11 @@ def join_waiting(store: Store, settings: Settings, searcher: Searcher, embedder:
         similar = searcher.similar_memories([memory.id], NAMED_COSINE)
         pairs = sorted((p for p in similar if p[1] not in hidden), key=lambda pair: (-round(pair[2], 4), pair[1]))
         changes = join_pairs(store, settings, pairs, duplicate_cosine=duplicate_cosine(embedder))
-        with store.transaction() as tx:
-            now = memory_records.find_memory(tx, memory.episode_id)
-            lines += [] if now is None else note_rivals(tx, now, actor=Actor.TIDYING)
+        now = memory_records.find_memory(store, memory.episode_id)
+        if now is not None and may_rival(now):  # Few memories are rules of this kind; the others need no write lock.
+            with store.transaction() as tx:
+                now = memory_records.find_memory(tx, memory.episode_id)
+                lines += [] if now is None else note_rivals(tx, now, actor=Actor.TIDYING)
         if changes:
             if embedder is not None:
                 embed_memories(store, embedder)
