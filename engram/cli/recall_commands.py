@@ -151,13 +151,13 @@ def _run(
             from engram.reports.health import count_unread  # an answer with hits does not need it
 
             unread = count_unread(store, workspace.settings).files
-        asked = Wanted.by(query, coverage_of_question(store, query))
-        if operation is Operation.SEARCH:
+        asked = None if as_json else Wanted.by(query, coverage_of_question(store, query))
+        if asked is not None and operation is Operation.SEARCH:
             asked = replace(asked, phrases=phrases_of(query) or (query.strip(),))
         now_ms = store.now_ms()
         waiting = count_without_vector(store) if answer.answered_by is not AnsweredBy.TEXT else 0
         paused = pause_note(store, request.project_id, "what is said in the meantime is neither read nor found")
-    if as_json:
+    if asked is None:
         print_json(
             {
                 "hits": [hit.to_json() for hit in answer.hits],
